@@ -1,0 +1,11 @@
+/** @file perigee.h Everything public: Kimi language models inside a program of your own. */
+#ifndef PERIGEE_PERIGEE_H
+#define PERIGEE_PERIGEE_H
+
+#include "perigee/context.h"
+#include "perigee/model.h"
+#include "perigee/options.h"
+#include "perigee/session.h"
+#include "perigee/status.h"
+
+#endif
