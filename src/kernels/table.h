@@ -1,0 +1,21 @@
+/* The kernel table of a context: which function computes which op on which stored form. Immutable once made. */
+#ifndef PRG_KERNELS_TABLE_H
+#define PRG_KERNELS_TABLE_H
+
+#include "base/alloc.h"
+#include "perigee/context.h"
+#include "perigee/sys/kernel.h"
+
+typedef struct prg_kernel_table prg_kernel_table;
+
+/* `kernels`: auto, scalar, avx2, avx512, neon: rows of that set and of the ones it builds on. `precision`: exact,
+ * balanced, fast. `plugins`: paths separated by colons, or "". `set` may be NULL. A set that this processor can't run:
+ * PERIGEE_E_UNSUPPORTED. */
+perigee_status prg_kernel_table_new(prg_allocator *allocator, const char *kernels, const char *precision,
+                                    const char *plugins, const perigee_kernel_set *set, prg_kernel_table **out,
+                                    perigee_error **err);
+void prg_kernel_table_free(prg_kernel_table *table);
+size_t prg_kernel_table_count(const prg_kernel_table *table);
+void prg_kernel_table_info(const prg_kernel_table *table, size_t index, perigee_kernel_info *out);
+
+#endif
