@@ -1,0 +1,96 @@
+/** @file state.h Fork, rewind, prefix reuse, save and restore of sessions. */
+#ifndef PERIGEE_STATE_H
+#define PERIGEE_STATE_H
+
+#include "perigee/session.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Token ids taken in so far: *tokens is borrowed until the next call on the session; returns their number. Since 0.1.
+ */
+PERIGEE_API size_t perigee_session_tokens(const perigee_session *session, const int32_t **tokens);
+
+/**
+ * Make a second session at the same position. The latent cache is shared in blocks until one side writes to a block;
+ * the recurrent state is copied. Both may be freed in any order and used from different threads. Since 0.1.
+ */
+PERIGEE_API perigee_status perigee_session_fork(perigee_session *session, perigee_session **out, perigee_error **err);
+
+/**
+ * Go back to `position` (0 … the present one), exactly. Models with recurrent layers restore the nearest checkpoint
+ * (option `checkpoints`) and take the tokens in between again. PERIGEE_E_STATE if that can't be done: *nearest (may be
+ * NULL) receives the greatest position not above it that can, and the session is unchanged. A cancel leaves it at a
+ * whole position between. Since 0.1.
+ */
+PERIGEE_API perigee_status perigee_session_rewind(perigee_session *session, int64_t position, int64_t *nearest,
+                                                  perigee_cancel *cancel, perigee_error **err);
+
+/**
+ * Make the session hold exactly `tokens`: keep the longest common prefix that can be kept, rewind to it, take in the
+ * rest; at least the last token is taken in again, so that there are logits. `kept` (may be NULL) receives the length
+ * of the prefix that was kept. Otherwise as perigee_decode_step(). Since 0.1.
+ */
+PERIGEE_API perigee_status perigee_session_feed(perigee_session *session, const int32_t *tokens, size_t n,
+                                                perigee_logits which, const float **logits, size_t *rows, size_t *kept,
+                                                perigee_cancel *cancel, perigee_error **err);
+
+/** Forks of sessions under a byte limit, found again by the longest common prefix. One thread at a time. */
+typedef struct perigee_prefix_cache perigee_prefix_cache;
+
+/** Make a cache over a model that holds at most `bytes`. Freed with perigee_prefix_cache_free(). Since 0.1. */
+PERIGEE_API perigee_status perigee_prefix_cache_new(perigee_model *model, int64_t bytes, perigee_prefix_cache **out,
+                                                    perigee_error **err);
+/** Free a cache. NULL is allowed. Since 0.1. */
+PERIGEE_API void perigee_prefix_cache_free(perigee_prefix_cache *cache);
+/** Keep a fork of the session as it is; the least recently used ones go to make room. A session larger than the limit
+ * is not kept, which is no error. Since 0.1. */
+PERIGEE_API perigee_status perigee_prefix_cache_put(perigee_prefix_cache *cache, perigee_session *session,
+                                                    perigee_error **err);
+/** A session that holds the longest prefix of `tokens` known, at most n - 1 of them; an empty one if there is none. The
+ * caller owns it and feeds the rest. `options` as for perigee_session_new(). Since 0.1. */
+PERIGEE_API perigee_status perigee_prefix_cache_get(perigee_prefix_cache *cache, const int32_t *tokens, size_t n,
+                                                    const perigee_options *options, perigee_session **out,
+                                                    perigee_error **err);
+/** Bytes held now. Since 0.1. */
+PERIGEE_API int64_t perigee_prefix_cache_bytes(const perigee_prefix_cache *cache);
+
+/** Takes `size` bytes; returns 0, or anything else to fail the save with PERIGEE_E_CALLBACK. On the calling thread. */
+typedef int (*perigee_write_fn)(const void *data, size_t size, void *user);
+/** Gives at most `size` > 0 bytes: the number given, 0 at the end, negative to fail the load with PERIGEE_E_CALLBACK.
+ */
+typedef int64_t (*perigee_read_fn)(void *data, size_t size, void *user);
+
+/** Bytes that a save takes now. Since 0.1. */
+PERIGEE_API perigee_status perigee_state_size(const perigee_session *session, size_t *size, perigee_error **err);
+/**
+ * Save position, tokens, cache and states (docs/state-format.md) to a buffer of `capacity` bytes. *written receives the
+ * bytes used, or needed with PERIGEE_E_BUFFER. The session is unchanged. Since 0.1.
+ */
+PERIGEE_API perigee_status perigee_state_save(const perigee_session *session, void *buffer, size_t capacity,
+                                              size_t *written, perigee_error **err);
+/** Save through a callback. Since 0.1. */
+PERIGEE_API perigee_status perigee_state_save_to(const perigee_session *session, perigee_write_fn write, void *user,
+                                                 perigee_error **err);
+/** Save to a file, atomically: written aside, synced, renamed; `path` holds the old state or the new one. Since 0.1. */
+PERIGEE_API perigee_status perigee_state_save_file(const perigee_session *session, const char *path, size_t length,
+                                                   perigee_error **err);
+/**
+ * Load what a save of the same model wrote, under any kernel table. Transactional: on failure the session is unchanged.
+ * PERIGEE_E_FORMAT, _TRUNCATED, _CHECKSUM, _VERSION, _MISMATCH (another model), _CONTEXT_FULL, _MEMORY, _IO. Since 0.1.
+ */
+PERIGEE_API perigee_status perigee_state_load(perigee_session *session, const void *buffer, size_t size,
+                                              perigee_error **err);
+/** Load through a callback. Since 0.1. */
+PERIGEE_API perigee_status perigee_state_load_from(perigee_session *session, perigee_read_fn read, void *user,
+                                                   perigee_error **err);
+/** Load from a file. Since 0.1. */
+PERIGEE_API perigee_status perigee_state_load_file(perigee_session *session, const char *path, size_t length,
+                                                   perigee_error **err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
