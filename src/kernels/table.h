@@ -18,4 +18,10 @@ void prg_kernel_table_free(prg_kernel_table *table);
 size_t prg_kernel_table_count(const prg_kernel_table *table);
 void prg_kernel_table_info(const prg_kernel_table *table, size_t index, perigee_kernel_info *out);
 
+/* The row in use for an op on a stored form (PERIGEE_DTYPE_NONE for ops without weights). NULL: the form has none of
+ * its own, and its rows are decoded to float32 for the row of PERIGEE_DTYPE_F32. */
+const perigee_kernel_row *prg_kernel_table_row(const prg_kernel_table *table, uint32_t op, uint32_t dtype);
+/* Row `index`, in use or not, as prg_kernel_table_info() counts: for tests and benchmarks. */
+const perigee_kernel_row *prg_kernel_table_at(const prg_kernel_table *table, size_t index);
+
 #endif

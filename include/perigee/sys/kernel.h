@@ -43,6 +43,127 @@ typedef struct perigee_matrix {
     uint32_t reserved;
 } perigee_matrix;
 
+/** What a row computes. Numbers never change. */
+typedef enum perigee_op {
+    PERIGEE_OP_MATMUL = 1,            /**< y[t, r] = sum over c of w[r, c] x[t, c]; perigee_matmul_functions */
+    PERIGEE_OP_MATMUL_TRANSPOSED = 2, /**< y[t, c] = sum over r of x[t, r] w[r, c]; perigee_transposed_functions */
+    PERIGEE_OP_GATED_ACTIVATION = 3,  /**< perigee_gated_functions */
+    PERIGEE_OP_RMS_NORM = 4,
+    PERIGEE_OP_SOFTMAX = 5,
+    PERIGEE_OP_SHORT_CONV = 6,
+    PERIGEE_OP_KDA = 7,
+    PERIGEE_OP_ATTENTION = 8,
+    PERIGEE_OP_RESIDUAL_MIX = 9
+} perigee_op;
+
+/** How near to exact arithmetic a row is; a context of one precision also uses rows of the ones before it. */
+typedef enum perigee_precision {
+    PERIGEE_PRECISION_EXACT = 0,    /**< as float32: 1e-6 of sqrt(sum (w x)^2) */
+    PERIGEE_PRECISION_BALANCED = 1, /**< 1e-4 of it, 2e-5 in the mean */
+    PERIGEE_PRECISION_FAST = 2      /**< as the row says */
+} perigee_precision;
+
+/** What a processor must have; bits of perigee_kernel_row.features. */
+typedef enum perigee_cpu_feature {
+    PERIGEE_CPU_AVX2 = 1,        /**< AVX2, FMA and F16C */
+    PERIGEE_CPU_AVX512 = 2,      /**< AVX-512 F, BW, VL and DQ */
+    PERIGEE_CPU_AVX512_VNNI = 4, /**< and VNNI and VBMI */
+    PERIGEE_CPU_AVX512_BF16 = 8, /**< and BF16 */
+    PERIGEE_CPU_NEON = 16,
+    PERIGEE_CPU_DOTPROD = 32 /**< int8 dot products of ARMv8.2 */
+} perigee_cpu_feature;
+
+/** Bits of perigee_kernel_row.flags. */
+typedef enum perigee_kernel_flag {
+    PERIGEE_KERNEL_NONDETERMINISTIC = 1, /**< bits may depend on threads or on how many rows come together */
+    PERIGEE_KERNEL_HOST = 2              /**< runs on the calling thread only, and may fail */
+} perigee_kernel_flag;
+
+/** Any function; cast to the type that the op names. */
+typedef void (*perigee_kernel_fn)(void);
+
+/**
+ * PERIGEE_OP_MATMUL. Activations are packed once, by tokens, then multiplied by ranges of rows, by any number of
+ * threads. The bits of an output depend on its row of weights and its row of activations alone.
+ */
+typedef struct perigee_matmul_functions {
+    /** Bytes of m packed rows of k activations. */
+    size_t (*packed_bytes)(size_t m, size_t k);
+    /** Pack rows first … first + count - 1 of m (first is a multiple of `token_tile`); row t of the product is row
+     *  rows[t] of x, or t where `rows` is NULL. x needs no alignment beyond 4 bytes. */
+    void (*pack)(const float *x, size_t ldx, const uint32_t *rows, size_t first, size_t count, size_t m, size_t k,
+                 void *packed);
+    /** Bytes of scratch that one call of multiply takes. */
+    size_t (*scratch_bytes)(size_t m, size_t k);
+    /** y[t * ldy + r - first] for all m rows t and rows first <= r < first + count of w. y needs no alignment beyond 4
+     *  bytes. */
+    void (*multiply)(const perigee_matrix *w, size_t first, size_t count, const void *packed, size_t m, float *y,
+                     size_t ldy, void *scratch);
+    /** HOST rows: the whole product in one call, the other functions being NULL. Not 0: it failed. */
+    int32_t (*host)(void *user, const perigee_matrix *w, size_t first, size_t count, const float *x, size_t ldx,
+                    size_t m, float *y, size_t ldy);
+} perigee_matmul_functions;
+
+/** PERIGEE_OP_MATMUL_TRANSPOSED: each y is one chain of fused multiply-adds over rows first, first + 1 … of w, from 0.
+ */
+typedef struct perigee_transposed_functions {
+    /** y[t * ldy + c] for all m rows t and all columns c; x[t * ldx + r - first]. No alignment beyond 4 bytes. */
+    void (*multiply)(const perigee_matrix *w, size_t first, size_t count, const float *x, size_t ldx, size_t m,
+                     float *y, size_t ldy);
+} perigee_transposed_functions;
+
+/** PERIGEE_OP_GATED_ACTIVATION. */
+typedef struct perigee_gated_functions {
+    /** y[i] = act(gate[i], up[i]). Kind 0: silu(gate) * up. Kind 1 (SiTU): beta * tanh(gate / beta) * sigmoid(gate) *
+     *  linear_beta * tanh(up / linear_beta); linear_beta 0: times up as it is. y may be gate or up. No alignment beyond
+     *  4 bytes. */
+    void (*gated)(const float *gate, const float *up, size_t n, int kind, float beta, float linear_beta, float *y);
+} perigee_gated_functions;
+
+/** A kernel. Strings and functions live as long as the row's origin does. */
+typedef struct perigee_kernel_row {
+    size_t struct_size; /**< sizeof(perigee_kernel_row) */
+    uint32_t op;        /**< perigee_op */
+    uint32_t dtype;     /**< perigee_dtype of the weights that it reads as they are stored */
+    uint32_t precision; /**< perigee_precision */
+    uint32_t flags;     /**< perigee_kernel_flag */
+    uint64_t features;  /**< perigee_cpu_feature: all that it needs */
+    int32_t priority;   /**< of rows that fit equally well, the highest goes first */
+    uint32_t reserved;
+    double error_bound;    /**< of |y - exact| / sqrt(sum (w x)^2); 0 where it does not apply */
+    const char *name;      /**< as "matmul_bf16_avx512" */
+    const char *isa;       /**< as "avx512" */
+    const char *numerics;  /**< rows of one op and dtype with equal numerics give equal bits */
+    const char *signature; /**< of the main function, as "void(ptr,size,size,ptr,size,ptr,size,ptr)"; may be NULL */
+    size_t row_tile;       /**< work is split at multiples of it */
+    size_t token_tile;     /**< packing is split at multiples of it */
+    void *user;            /**< for HOST rows */
+    union {
+        perigee_kernel_fn functions[8];
+        perigee_matmul_functions matmul;
+        perigee_transposed_functions transposed;
+        perigee_gated_functions gated;
+    } run;
+} perigee_kernel_row;
+
+/** What a plugin is given. */
+typedef struct perigee_kernel_registry {
+    size_t struct_size;
+    uint32_t version; /**< PERIGEE_KERNEL_VERSION of the library */
+    uint32_t reserved;
+    uint64_t features; /**< perigee_cpu_feature that processor and system have */
+    void *self;
+    /** Offer a row (copied). Not 0: refused; return that value at once. */
+    int32_t (*add)(void *self, const perigee_kernel_row *row);
+} perigee_kernel_registry;
+
+/**
+ * A plugin is a shared object that exports a function of this type under the name "perigee_kernel_plugin". It adds its
+ * rows and returns 0; any other value refuses, and nothing of it stays. Its file stays loaded as long as a table uses
+ * it.
+ */
+typedef int32_t (*perigee_kernel_plugin_fn)(const perigee_kernel_registry *registry);
+
 #ifdef __cplusplus
 }
 #endif
