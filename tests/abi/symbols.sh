@@ -1,0 +1,16 @@
+#!/bin/sh
+# The library exports nothing that the headers do not declare: symbols.sh LIBRARY INCLUDE
+set -eu
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+nm -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | LC_ALL=C sort > "$work/exported"
+# a declaration ends at its semicolon; its name is the word before the first parenthesis
+find "$2" -name '*.h' -exec cat {} + | awk '
+    /PERIGEE_API/ && !/#define/ { text = ""; taking = 1 }
+    taking { text = text " " $0; if (/;/) { sub(/\(.*/, "", text); n = split(text, w, /[ *]+/); print w[n]; taking = 0 } }' |
+    LC_ALL=C sort > "$work/declared"
+extra=$(LC_ALL=C comm -13 "$work/declared" "$work/exported")
+[ -z "$extra" ] || { echo "exported and not declared: $extra" >&2; exit 1; }
+[ -s "$work/exported" ]
+soname=$(objdump -p "$1" | awk '$1 == "SONAME" { print $2 }')
+[ "$soname" = libperigee.so.0 ] || { echo "SONAME is $soname" >&2; exit 1; }
