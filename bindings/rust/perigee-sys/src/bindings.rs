@@ -1,0 +1,330 @@
+// Written by generate.lua from the public headers; do not edit.
+#[allow(unused_imports)]
+use std::marker::{PhantomData, PhantomPinned};
+#[allow(unused_imports)]
+use std::os::raw::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
+
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct perigee_status(pub c_uint);
+pub const PERIGEE_OK: perigee_status = perigee_status(0);
+pub const PERIGEE_E_ARGUMENT: perigee_status = perigee_status(10);
+pub const PERIGEE_E_RANGE: perigee_status = perigee_status(11);
+pub const PERIGEE_E_STATE: perigee_status = perigee_status(12);
+pub const PERIGEE_E_TOKEN: perigee_status = perigee_status(13);
+pub const PERIGEE_E_CONTEXT_FULL: perigee_status = perigee_status(14);
+pub const PERIGEE_E_BUFFER: perigee_status = perigee_status(15);
+pub const PERIGEE_E_SCOPE: perigee_status = perigee_status(16);
+pub const PERIGEE_E_MEMORY: perigee_status = perigee_status(30);
+pub const PERIGEE_E_IO: perigee_status = perigee_status(31);
+pub const PERIGEE_E_NOT_FOUND: perigee_status = perigee_status(32);
+pub const PERIGEE_E_SYSTEM: perigee_status = perigee_status(33);
+pub const PERIGEE_E_DISK_FULL: perigee_status = perigee_status(34);
+pub const PERIGEE_E_FORMAT: perigee_status = perigee_status(50);
+pub const PERIGEE_E_CONFIG: perigee_status = perigee_status(51);
+pub const PERIGEE_E_TENSOR: perigee_status = perigee_status(52);
+pub const PERIGEE_E_MISMATCH: perigee_status = perigee_status(53);
+pub const PERIGEE_E_VERSION: perigee_status = perigee_status(54);
+pub const PERIGEE_E_CHECKSUM: perigee_status = perigee_status(55);
+pub const PERIGEE_E_TEXT: perigee_status = perigee_status(56);
+pub const PERIGEE_E_SCHEMA: perigee_status = perigee_status(57);
+pub const PERIGEE_E_TRUNCATED: perigee_status = perigee_status(58);
+pub const PERIGEE_E_CANCELLED: perigee_status = perigee_status(70);
+pub const PERIGEE_E_NOT_FINITE: perigee_status = perigee_status(71);
+pub const PERIGEE_E_CALLBACK: perigee_status = perigee_status(72);
+pub const PERIGEE_E_KERNEL: perigee_status = perigee_status(73);
+pub const PERIGEE_E_UNSUPPORTED: perigee_status = perigee_status(90);
+pub const PERIGEE_E_INTERNAL: perigee_status = perigee_status(91);
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct perigee_option(pub c_uint);
+pub const PERIGEE_OPTION_THREADS: perigee_option = perigee_option(1);
+pub const PERIGEE_OPTION_CPUS: perigee_option = perigee_option(2);
+pub const PERIGEE_OPTION_KERNELS: perigee_option = perigee_option(3);
+pub const PERIGEE_OPTION_PRECISION: perigee_option = perigee_option(4);
+pub const PERIGEE_OPTION_LOG_LEVEL: perigee_option = perigee_option(5);
+pub const PERIGEE_OPTION_PLUGINS: perigee_option = perigee_option(6);
+pub const PERIGEE_OPTION_WEIGHTS: perigee_option = perigee_option(20);
+pub const PERIGEE_OPTION_INNER_EPS: perigee_option = perigee_option(21);
+pub const PERIGEE_OPTION_MEMORY_BUDGET: perigee_option = perigee_option(22);
+pub const PERIGEE_OPTION_TRUNK: perigee_option = perigee_option(23);
+pub const PERIGEE_OPTION_CONTEXT: perigee_option = perigee_option(40);
+pub const PERIGEE_OPTION_CHUNK: perigee_option = perigee_option(41);
+pub const PERIGEE_OPTION_CACHE_TYPE: perigee_option = perigee_option(42);
+pub const PERIGEE_OPTION_CHECKPOINTS: perigee_option = perigee_option(43);
+pub const PERIGEE_OPTION_CHECKPOINT_INTERVAL: perigee_option = perigee_option(44);
+pub const PERIGEE_VERSION_MAJOR: c_int = 0;
+pub const PERIGEE_VERSION_MINOR: c_int = 1;
+pub const PERIGEE_VERSION_PATCH: c_int = 0;
+pub const PERIGEE_ABI_VERSION: c_int = 0;
+#[repr(C)]
+pub struct perigee_error {
+    _data: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(C)]
+pub struct perigee_cancel {
+    _data: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(C)]
+pub struct perigee_options {
+    _data: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct perigee_option_type(pub c_uint);
+pub const PERIGEE_OPTION_TYPE_INT: perigee_option_type = perigee_option_type(0);
+pub const PERIGEE_OPTION_TYPE_FLOAT: perigee_option_type = perigee_option_type(1);
+pub const PERIGEE_OPTION_TYPE_STRING: perigee_option_type = perigee_option_type(2);
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct perigee_option_scope(pub c_uint);
+pub const PERIGEE_SCOPE_CONTEXT: perigee_option_scope = perigee_option_scope(0);
+pub const PERIGEE_SCOPE_MODEL: perigee_option_scope = perigee_option_scope(1);
+pub const PERIGEE_SCOPE_SESSION: perigee_option_scope = perigee_option_scope(2);
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_option_description {
+    pub struct_size: usize,
+    pub key: perigee_option,
+    pub r#type: perigee_option_type,
+    pub scope: perigee_option_scope,
+    pub name: *const c_char,
+    pub help: *const c_char,
+    pub default_text: *const c_char,
+    pub minimum: f64,
+    pub maximum: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_allocator {
+    pub struct_size: usize,
+    pub allocate: Option<unsafe extern "C" fn(usize, usize, *mut c_void) -> *mut c_void>,
+    pub deallocate: Option<unsafe extern "C" fn(*mut c_void, usize, *mut c_void)>,
+    pub user: *mut c_void,
+    pub release: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+#[repr(C)]
+pub struct perigee_context {
+    _data: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(C)]
+pub struct perigee_kernel_set {
+    _data: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+pub type perigee_log_fn = Option<unsafe extern "C" fn(c_int, *const c_char, *mut c_void)>;
+pub type perigee_release_fn = Option<unsafe extern "C" fn(*mut c_void)>;
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_log {
+    pub struct_size: usize,
+    pub write: perigee_log_fn,
+    pub user: *mut c_void,
+    pub release: perigee_release_fn,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_kernel_info {
+    pub struct_size: usize,
+    pub name: *const c_char,
+    pub op: *const c_char,
+    pub weight: *const c_char,
+    pub isa: *const c_char,
+    pub origin: *const c_char,
+    pub numerics: *const c_char,
+    pub precision: *const c_char,
+    pub error_bound: f64,
+    pub deterministic: i32,
+    pub in_use: i32,
+}
+#[repr(C)]
+pub struct perigee_model {
+    _data: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+pub type perigee_progress_fn = Option<unsafe extern "C" fn(i64, i64, *mut c_void) -> c_int>;
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_model_info {
+    pub struct_size: usize,
+    pub family: *const c_char,
+    pub vocabulary: i64,
+    pub hidden: i64,
+    pub layers: i64,
+    pub kda_layers: i64,
+    pub context: i64,
+    pub bos: i64,
+    pub end_ids: *const i32,
+    pub end_count: usize,
+    pub weight_bytes: i64,
+    pub resident_bytes: i64,
+    pub token_bytes: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_plan {
+    pub struct_size: usize,
+    pub disk_bytes: i64,
+    pub resident_bytes: i64,
+    pub relaid_bytes: i64,
+    pub table_bytes: i64,
+    pub token_bytes: i64,
+    pub session_fixed_bytes: i64,
+    pub session_token_bytes: i64,
+    pub cache_block_tokens: i64,
+    pub scratch_bytes: i64,
+    pub chunk: i64,
+    pub context: i64,
+    pub available_bytes: i64,
+    pub mapped: i32,
+    pub fits: i32,
+}
+#[repr(C)]
+pub struct perigee_description {
+    _data: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_component {
+    pub struct_size: usize,
+    pub name: *const c_char,
+    pub title: *const c_char,
+    pub formula: *const c_char,
+    pub shape: *const c_char,
+    pub stored: *const c_char,
+    pub per_instance: i64,
+    pub instances: i64,
+    pub total: i64,
+    pub active: i64,
+    pub disk_total: i64,
+    pub disk_bytes: i64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_totals {
+    pub struct_size: usize,
+    pub family: *const c_char,
+    pub parameters: i64,
+    pub active: i64,
+    pub disk_parameters: i64,
+    pub disk_bytes: i64,
+    pub layers: i64,
+    pub kda_layers: i64,
+    pub mla_layers: i64,
+    pub moe_layers: i64,
+}
+#[repr(C)]
+pub struct perigee_session {
+    _data: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct perigee_logits(pub c_uint);
+pub const PERIGEE_LOGITS_NONE: perigee_logits = perigee_logits(0);
+pub const PERIGEE_LOGITS_LAST: perigee_logits = perigee_logits(1);
+pub const PERIGEE_LOGITS_ALL: perigee_logits = perigee_logits(2);
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_statistics {
+    pub struct_size: usize,
+    pub tokens: i64,
+    pub steps: i64,
+    pub seconds: f64,
+    pub weight_bytes: i64,
+    pub expert_reads: i64,
+    pub cache_hits: i64,
+    pub wait_seconds: f64,
+    pub memory_bytes: i64,
+}
+pub type perigee_trace_fn = Option<unsafe extern "C" fn(i64, i64, usize, usize, *const f32, *mut c_void) -> c_int>;
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_batch_item {
+    pub struct_size: usize,
+    pub session: *mut perigee_session,
+    pub tokens: *const i32,
+    pub n: usize,
+    pub which: perigee_logits,
+    pub logits: *const f32,
+    pub rows: usize,
+    pub status: perigee_status,
+    pub error: *mut perigee_error,
+}
+#[repr(C)]
+pub struct perigee_prefix_cache {
+    _data: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+pub type perigee_write_fn = Option<unsafe extern "C" fn(*const c_void, usize, *mut c_void) -> c_int>;
+pub type perigee_read_fn = Option<unsafe extern "C" fn(*mut c_void, usize, *mut c_void) -> i64>;
+extern "C" {
+    pub fn perigee_version() -> *const c_char;
+    pub fn perigee_abi_version() -> i32;
+    pub fn perigee_status_name(status: perigee_status) -> *const c_char;
+    pub fn perigee_status_text(status: perigee_status) -> *const c_char;
+    pub fn perigee_error_status(error: *const perigee_error) -> perigee_status;
+    pub fn perigee_error_message(error: *const perigee_error) -> *const c_char;
+    pub fn perigee_error_tensor(error: *const perigee_error) -> *const c_char;
+    pub fn perigee_error_file(error: *const perigee_error) -> *const c_char;
+    pub fn perigee_error_offset(error: *const perigee_error) -> i64;
+    pub fn perigee_error_layer(error: *const perigee_error) -> i64;
+    pub fn perigee_error_free(error: *mut perigee_error);
+    pub fn perigee_cancel_new(out: *mut *mut perigee_cancel, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_cancel_trigger(cancel: *mut perigee_cancel);
+    pub fn perigee_cancel_reset(cancel: *mut perigee_cancel);
+    pub fn perigee_cancel_triggered(cancel: *const perigee_cancel) -> c_int;
+    pub fn perigee_cancel_free(cancel: *mut perigee_cancel);
+    pub fn perigee_options_new(out: *mut *mut perigee_options, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_options_free(options: *mut perigee_options);
+    pub fn perigee_options_set_int(options: *mut perigee_options, key: perigee_option, value: i64, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_options_set_float(options: *mut perigee_options, key: perigee_option, value: f64, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_options_set_string(options: *mut perigee_options, key: perigee_option, value: *const c_char, length: usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_options_set_text(options: *mut perigee_options, name: *const c_char, value: *const c_char, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_option_count() -> usize;
+    pub fn perigee_option_describe(index: usize, out: *mut perigee_option_description, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_context_new(options: *const perigee_options, allocator: *const perigee_allocator, log: *const perigee_log, kernels: *const perigee_kernel_set, out: *mut *mut perigee_context, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_context_free(context: *mut perigee_context);
+    pub fn perigee_context_threads(context: *const perigee_context) -> usize;
+    pub fn perigee_context_kernel_count(context: *const perigee_context) -> usize;
+    pub fn perigee_context_kernel(context: *const perigee_context, index: usize, out: *mut perigee_kernel_info, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_model_load(context: *mut perigee_context, path: *const c_char, length: usize, options: *const perigee_options, progress: perigee_progress_fn, progress_user: *mut c_void, cancel: *mut perigee_cancel, out: *mut *mut perigee_model, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_model_free(model: *mut perigee_model);
+    pub fn perigee_model_get_info(model: *const perigee_model, out: *mut perigee_model_info, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_model_plan(context: *mut perigee_context, path: *const c_char, length: usize, options: *const perigee_options, out: *mut perigee_plan, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_model_describe(context: *mut perigee_context, path: *const c_char, length: usize, out: *mut *mut perigee_description, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_description_count(description: *const perigee_description) -> usize;
+    pub fn perigee_description_component(description: *const perigee_description, index: usize, out: *mut perigee_component, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_description_totals(description: *const perigee_description, out: *mut perigee_totals, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_description_free(description: *mut perigee_description);
+    pub fn perigee_session_new(model: *mut perigee_model, options: *const perigee_options, out: *mut *mut perigee_session, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_session_free(session: *mut perigee_session);
+    pub fn perigee_session_position(session: *const perigee_session) -> i64;
+    pub fn perigee_session_context(session: *const perigee_session) -> i64;
+    pub fn perigee_session_reset(session: *mut perigee_session);
+    pub fn perigee_decode_step(session: *mut perigee_session, tokens: *const i32, n: usize, which: perigee_logits, logits: *mut *const f32, rows: *mut usize, cancel: *mut perigee_cancel, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_session_statistics(session: *const perigee_session, out: *mut perigee_statistics, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_session_set_trace(session: *mut perigee_session, trace: perigee_trace_fn, user: *mut c_void, release: perigee_release_fn);
+    pub fn perigee_decode_batch(items: *mut perigee_batch_item, count: usize, cancel: *mut perigee_cancel, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_session_tokens(session: *const perigee_session, tokens: *mut *const i32) -> usize;
+    pub fn perigee_session_fork(session: *mut perigee_session, out: *mut *mut perigee_session, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_session_rewind(session: *mut perigee_session, position: i64, nearest: *mut i64, cancel: *mut perigee_cancel, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_session_feed(session: *mut perigee_session, tokens: *const i32, n: usize, which: perigee_logits, logits: *mut *const f32, rows: *mut usize, kept: *mut usize, cancel: *mut perigee_cancel, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_prefix_cache_new(model: *mut perigee_model, bytes: i64, out: *mut *mut perigee_prefix_cache, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_prefix_cache_free(cache: *mut perigee_prefix_cache);
+    pub fn perigee_prefix_cache_put(cache: *mut perigee_prefix_cache, session: *mut perigee_session, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_prefix_cache_get(cache: *mut perigee_prefix_cache, tokens: *const i32, n: usize, options: *const perigee_options, out: *mut *mut perigee_session, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_prefix_cache_bytes(cache: *const perigee_prefix_cache) -> i64;
+    pub fn perigee_state_size(session: *const perigee_session, size: *mut usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_state_save(session: *const perigee_session, buffer: *mut c_void, capacity: usize, written: *mut usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_state_save_to(session: *const perigee_session, write: perigee_write_fn, user: *mut c_void, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_state_save_file(session: *const perigee_session, path: *const c_char, length: usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_state_load(session: *mut perigee_session, buffer: *const c_void, size: usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_state_load_from(session: *mut perigee_session, read: perigee_read_fn, user: *mut c_void, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_state_load_file(session: *mut perigee_session, path: *const c_char, length: usize, err: *mut *mut perigee_error) -> perigee_status;
+}

@@ -1,0 +1,144 @@
+/* Go: flat functions over uintptr handles; the public package on top is written by hand. */
+%nodefaultctor;
+%nodefaultdtor;
+%{
+#include <perigee/batch.h>
+#include <perigee/state.h>
+%}
+
+/* Structs are filled in and read through the small functions below: a Go struct would fix their layout. */
+%rename("$ignore", %$isclass) "";
+/* callbacks come through exported Go functions */
+%ignore perigee_context_new;
+%ignore perigee_context_kernel;
+%ignore perigee_model_load;
+%ignore perigee_model_get_info;
+%ignore perigee_model_plan;
+%ignore perigee_description_component;
+%ignore perigee_description_totals;
+%ignore perigee_option_describe;
+%ignore perigee_session_statistics;
+%ignore perigee_session_set_trace;
+%ignore perigee_session_tokens;
+%ignore perigee_decode_batch;
+%ignore perigee_state_save_to;
+%ignore perigee_state_load_from;
+%ignore perigee_decode_step;
+%ignore perigee_session_feed;
+%ignore perigee_progress_fn;
+%ignore perigee_trace_fn;
+%ignore perigee_release_fn;
+%ignore perigee_log_fn;
+%ignore perigee_write_fn;
+%ignore perigee_read_fn;
+
+/* handles, and where handles and errors go */
+%define GO_HANDLE(T)
+%typemap(gotype) T *, const T * "uintptr"
+%typemap(in) T *, const T * %{ $1 = *($1_ltype *)&$input; %}
+%typemap(out) T *, const T * %{ *($1_ltype *)&$result = $1; %}
+%typemap(gotype) T ** "*uintptr"
+%typemap(in) T ** %{ $1 = ($1_ltype)$input; %}
+%enddef
+GO_HANDLE(perigee_error)
+GO_HANDLE(perigee_options)
+GO_HANDLE(perigee_cancel)
+GO_HANDLE(perigee_context)
+GO_HANDLE(perigee_model)
+GO_HANDLE(perigee_description)
+GO_HANDLE(perigee_session)
+GO_HANDLE(perigee_prefix_cache)
+
+%typemap(gotype) int64_t *nearest "*int64"
+%typemap(in) int64_t *nearest %{ $1 = ($1_ltype)$input; %}
+%typemap(gotype) uint64_t *view "*uint64"
+%typemap(in) uint64_t *view %{ $1 = ($1_ltype)$input; %}
+%typemap(gotype) size_t *size, size_t *written, size_t *rows, size_t *kept, size_t *n "*uint64"
+%typemap(in) size_t *size, size_t *written, size_t *rows, size_t *kept, size_t *n %{ $1 = ($1_ltype)$input; %}
+
+/* slices and strings without copies */
+%typemap(gotype) (const int32_t *tokens, size_t n) "[]int32"
+%typemap(in) (const int32_t *tokens, size_t n) %{ $1 = (int32_t *)$input.array; $2 = (size_t)$input.len; %}
+%typemap(gotype) (void *buffer, size_t capacity), (const void *buffer, size_t size) "[]byte"
+%typemap(in) (void *buffer, size_t capacity), (const void *buffer, size_t size)
+    %{ $1 = ($1_ltype)$input.array; $2 = (size_t)$input.len; %}
+%typemap(gotype) (const char *path, size_t length), (const char *value, size_t length) "string"
+%typemap(in) (const char *path, size_t length), (const char *value, size_t length)
+    %{ $1 = (char *)$input.p; $2 = (size_t)$input.n; %}
+
+/* a view of C memory */
+%{
+typedef struct prg_floats { const float *p; size_t n; } prg_floats;
+typedef struct prg_ids { const int32_t *p; size_t n; } prg_ids;
+%}
+%typemap(gotype) prg_floats "[]float32"
+%typemap(out) prg_floats %{ $result.array = (void *)$1.p; $result.len = $result.cap = (intgo)$1.n; %}
+%typemap(gotype) prg_ids "[]int32"
+%typemap(out) prg_ids %{ $result.array = (void *)$1.p; $result.len = $result.cap = (intgo)$1.n; %}
+
+/* statuses and other enumerations are plain numbers on this level */
+%typemap(gotype) enum SWIGTYPE "int"
+%typemap(imtype) enum SWIGTYPE "int"
+%typemap(in) enum SWIGTYPE %{ $1 = ($1_ltype)$input; %}
+%typemap(out) enum SWIGTYPE %{ $result = (intgo)$1; %}
+%rename("$ignore", %$isenumitem) "";
+%rename("$ignore", %$isenum) "";
+
+%{
+/* exported by callback.go */
+extern int perigeeGoProgress(int64_t done, int64_t total, uintptr_t handle);
+extern int perigeeGoWrite(void *data, size_t size, uintptr_t handle);
+extern int64_t perigeeGoRead(void *data, size_t size, uintptr_t handle);
+static int go_progress(int64_t done, int64_t total, void *user) {
+    return perigeeGoProgress(done, total, (uintptr_t)user);
+}
+static int go_write(const void *data, size_t size, void *user) {
+    return perigeeGoWrite((void *)data, size, (uintptr_t)user);
+}
+static int64_t go_read(void *data, size_t size, void *user) {
+    return perigeeGoRead(data, size, (uintptr_t)user);
+}
+%}
+
+%inline %{
+static perigee_status Context_new(const perigee_options *options, perigee_context **out, perigee_error **err) {
+    return perigee_context_new(options, NULL, NULL, NULL, out, err);
+}
+static perigee_status Model_load(perigee_context *context, const char *path, size_t length,
+                                 const perigee_options *options, uint64_t progress, perigee_cancel *cancel,
+                                 perigee_model **out, perigee_error **err) {
+    return perigee_model_load(context, path, length, options, progress ? go_progress : NULL, (void *)(uintptr_t)progress,
+                              cancel, out, err);
+}
+static perigee_status State_save_to(const perigee_session *session, uint64_t writer, perigee_error **err) {
+    return perigee_state_save_to(session, go_write, (void *)(uintptr_t)writer, err);
+}
+static perigee_status State_load_from(perigee_session *session, uint64_t reader, perigee_error **err) {
+    return perigee_state_load_from(session, go_read, (void *)(uintptr_t)reader, err);
+}
+static perigee_status Decode_step(perigee_session *session, const int32_t *tokens, size_t n, int which, uint64_t *view,
+                                  size_t *rows, perigee_cancel *cancel, perigee_error **err) {
+    const float *p = NULL;
+    perigee_status st = perigee_decode_step(session, tokens, n, (perigee_logits)which, &p, rows, cancel, err);
+    *view = (uint64_t)(uintptr_t)p;
+    return st;
+}
+static perigee_status Session_feed(perigee_session *session, const int32_t *tokens, size_t n, int which, uint64_t *view,
+                                   size_t *rows, size_t *kept, perigee_cancel *cancel, perigee_error **err) {
+    const float *p = NULL;
+    perigee_status st = perigee_session_feed(session, tokens, n, (perigee_logits)which, &p, rows, kept, cancel, err);
+    *view = (uint64_t)(uintptr_t)p;
+    return st;
+}
+static prg_floats Floats(uint64_t view, uint64_t count) {
+    prg_floats f;
+    f.p = (const float *)(uintptr_t)view;
+    f.n = (size_t)count;
+    return f;
+}
+static prg_ids Session_tokens(const perigee_session *session) {
+    prg_ids v;
+    v.n = perigee_session_tokens(session, &v.p);
+    return v;
+}
+%}
