@@ -2,6 +2,7 @@
 %nodefaultctor;
 %nodefaultdtor;
 %{
+#include <string.h>
 #include <perigee/batch.h>
 #include <perigee/state.h>
 %}
@@ -66,6 +67,9 @@ GO_HANDLE(perigee_prefix_cache)
 %typemap(in) (const char *path, size_t length), (const char *value, size_t length)
     %{ $1 = (char *)$input.p; $2 = (size_t)$input.n; %}
 
+%typemap(gotype) (int64_t *numbers, size_t count) "[]int64"
+%typemap(in) (int64_t *numbers, size_t count) %{ $1 = (int64_t *)$input.array; $2 = (size_t)$input.len; %}
+
 /* a view of C memory */
 %{
 typedef struct prg_floats { const float *p; size_t n; } prg_floats;
@@ -100,6 +104,8 @@ static int64_t go_read(void *data, size_t size, void *user) {
 }
 %}
 
+%ignore model_info;
+%ignore option_at;
 %inline %{
 static perigee_status Context_new(const perigee_options *options, perigee_context **out, perigee_error **err) {
     return perigee_context_new(options, NULL, NULL, NULL, out, err);
@@ -135,6 +141,62 @@ static prg_floats Floats(uint64_t view, uint64_t count) {
     f.p = (const float *)(uintptr_t)view;
     f.n = (size_t)count;
     return f;
+}
+static perigee_model_info model_info(const perigee_model *model) {
+    perigee_model_info i;
+    perigee_error *e = NULL;
+    memset(&i, 0, sizeof i);
+    i.struct_size = sizeof i;
+    perigee_model_get_info(model, &i, &e);
+    perigee_error_free(e);
+    return i;
+}
+static int64_t Model_vocabulary(const perigee_model *model) {
+    return model_info(model).vocabulary;
+}
+static const char *Model_family(const perigee_model *model) {
+    return model_info(model).family;
+}
+static prg_ids Model_end_ids(const perigee_model *model) {
+    perigee_model_info i = model_info(model);
+    prg_ids v;
+    v.p = i.end_ids;
+    v.n = i.end_count;
+    return v;
+}
+static void Model_numbers(const perigee_model *model, int64_t *numbers, size_t count) {
+    perigee_model_info i = model_info(model);
+    int64_t all[8];
+    all[0] = i.vocabulary;
+    all[1] = i.hidden;
+    all[2] = i.layers;
+    all[3] = i.kda_layers;
+    all[4] = i.context;
+    all[5] = i.weight_bytes;
+    all[6] = i.resident_bytes;
+    all[7] = i.token_bytes;
+    memcpy(numbers, all, (count < 8 ? count : 8) * sizeof *all);
+}
+static perigee_option_description option_at(int index) {
+    perigee_option_description d;
+    perigee_error *e = NULL;
+    memset(&d, 0, sizeof d);
+    d.struct_size = sizeof d;
+    perigee_option_describe((size_t)index, &d, &e);
+    perigee_error_free(e);
+    return d;
+}
+static const char *Option_name(int index) {
+    return option_at(index).name;
+}
+static const char *Option_help(int index) {
+    return option_at(index).help;
+}
+static const char *Option_default(int index) {
+    return option_at(index).default_text;
+}
+static int Option_scope(int index) {
+    return (int)option_at(index).scope;
 }
 static prg_ids Session_tokens(const perigee_session *session) {
     prg_ids v;

@@ -1,0 +1,3 @@
+module perigee.example/perigee
+
+go 1.19
