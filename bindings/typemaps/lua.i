@@ -2,7 +2,9 @@
 %nodefaultctor;
 %nodefaultdtor;
 
-/* C functions become methods below; constants and enumerators lose their prefix. */
+/* C functions become methods below, written with l_ so that they don't meet the C names; constants and enumerators lose
+ * their prefix. */
+%rename("%(strip:[l_])s", %$isfunction, %$ismember) "";
 %rename("%(strip:[PERIGEE_])s", %$isenumitem) "";
 %rename("%(strip:[PERIGEE_])s", %$isconstant) "";
 %rename("$ignore", %$isfunction, regextarget=1) "^perigee_";
@@ -242,8 +244,8 @@ struct perigee_cancel {};
         return c;
     }
     ~perigee_context() { perigee_context_free($self); }
-    lua_results threads(lua_State *L) { lua_pushinteger(L, (lua_Integer)perigee_context_threads($self)); return 1; }
-    lua_results kernels(lua_State *L) {
+    lua_results l_threads(lua_State *L) { lua_pushinteger(L, (lua_Integer)perigee_context_threads($self)); return 1; }
+    lua_results l_kernels(lua_State *L) {
         size_t i, n = perigee_context_kernel_count($self);
         lua_createtable(L, (int)n, 0);
         for (i = 0; i < n; i++) {
@@ -278,9 +280,9 @@ struct perigee_cancel {};
         return c;
     }
     ~perigee_cancel() { perigee_cancel_free($self); }
-    void trigger() { perigee_cancel_trigger($self); }
-    void reset() { perigee_cancel_reset($self); }
-    lua_results triggered(lua_State *L) { lua_pushboolean(L, perigee_cancel_triggered($self)); return 1; }
+    void l_trigger() { perigee_cancel_trigger($self); }
+    void l_reset() { perigee_cancel_reset($self); }
+    lua_results l_triggered(lua_State *L) { lua_pushboolean(L, perigee_cancel_triggered($self)); return 1; }
 }
 
 %newobject perigee_model::perigee_model;
@@ -306,7 +308,7 @@ struct perigee_cancel {};
         return m;
     }
     ~perigee_model() { perigee_model_free($self); }
-    lua_results info(lua_State *L) {
+    lua_results l_info(lua_State *L) {
         perigee_error *e = NULL;
         perigee_model_info i;
         perigee_status st;
@@ -341,19 +343,19 @@ struct perigee_cancel {};
         return s;
     }
     ~perigee_session() { perigee_session_free($self); }
-    lua_results position(lua_State *L) { lua_pushnumber(L, (lua_Number)perigee_session_position($self)); return 1; }
-    lua_results context(lua_State *L) { lua_pushnumber(L, (lua_Number)perigee_session_context($self)); return 1; }
-    void reset() { perigee_session_reset($self); }
+    lua_results l_position(lua_State *L) { lua_pushnumber(L, (lua_Number)perigee_session_position($self)); return 1; }
+    lua_results l_context(lua_State *L) { lua_pushnumber(L, (lua_Number)perigee_session_context($self)); return 1; }
+    void l_reset() { perigee_session_reset($self); }
     /* decode(tokens [, "none" | "last" | "all" [, cancel]]): a table of rows of logits for "all", of logits for "last" */
-    lua_results decode(lua_State *L, lua_slot tokens, lua_slot which = 3, perigee_cancel *cancel = NULL) {
+    lua_results l_decode(lua_State *L, lua_slot tokens, lua_slot which = 3, perigee_cancel *cancel = NULL) {
         return decode_tokens(L, $self, tokens, which, cancel);
     }
-    lua_results tokens(lua_State *L) {
+    lua_results l_tokens(lua_State *L) {
         const int32_t *ids = NULL;
         size_t n = perigee_session_tokens($self, &ids);
         return push_tokens(L, ids, n);
     }
-    lua_results fork(lua_State *L) {
+    lua_results l_fork(lua_State *L) {
         perigee_session *s = NULL;
         perigee_error *e = NULL;
         perigee_status st = perigee_session_fork($self, &s, &e);
@@ -361,12 +363,12 @@ struct perigee_cancel {};
         SWIG_NewPointerObj(L, s, SWIGTYPE_p_perigee_session, 1);
         return 1;
     }
-    void rewind(lua_State *L, long position, perigee_cancel *cancel = NULL) {
+    void l_rewind(lua_State *L, long position, perigee_cancel *cancel = NULL) {
         perigee_error *e = NULL;
         perigee_status st = perigee_session_rewind($self, position, NULL, cancel, &e);
         if (st) raise_status(L, st, e);
     }
-    lua_results save(lua_State *L) {
+    lua_results l_save(lua_State *L) {
         perigee_error *e = NULL;
         size_t size = 0;
         char *data;
@@ -378,28 +380,28 @@ struct perigee_cancel {};
         lua_pushlstring(L, data, size);
         return 1;
     }
-    void load(lua_State *L, lua_slot state) {
+    void l_load(lua_State *L, lua_slot state) {
         perigee_error *e = NULL;
         size_t size;
         const char *data = luaL_checklstring(L, state, &size);
         perigee_status st = perigee_state_load($self, data, size, &e);
         if (st) raise_status(L, st, e);
     }
-    void save_file(lua_State *L, lua_slot path) {
+    void l_save_file(lua_State *L, lua_slot path) {
         perigee_error *e = NULL;
         size_t length;
         const char *p = luaL_checklstring(L, path, &length);
         perigee_status st = perigee_state_save_file($self, p, length, &e);
         if (st) raise_status(L, st, e);
     }
-    void load_file(lua_State *L, lua_slot path) {
+    void l_load_file(lua_State *L, lua_slot path) {
         perigee_error *e = NULL;
         size_t length;
         const char *p = luaL_checklstring(L, path, &length);
         perigee_status st = perigee_state_load_file($self, p, length, &e);
         if (st) raise_status(L, st, e);
     }
-    lua_results statistics(lua_State *L) {
+    lua_results l_statistics(lua_State *L) {
         perigee_error *e = NULL;
         perigee_statistics i;
         perigee_status st;

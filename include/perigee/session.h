@@ -30,6 +30,8 @@ PERIGEE_API void perigee_session_free(perigee_session *session);
 PERIGEE_API int64_t perigee_session_position(const perigee_session *session);
 /** Tokens that the session can take in all. Since 0.1. */
 PERIGEE_API int64_t perigee_session_context(const perigee_session *session);
+/** Logits of one position: width of the rows that a step gives. Since 0.1. */
+PERIGEE_API size_t perigee_session_vocabulary(const perigee_session *session);
 /** Forget everything: position 0. Memory is kept for what comes. Since 0.1. */
 PERIGEE_API void perigee_session_reset(perigee_session *session);
 
