@@ -7,5 +7,6 @@
 #include "perigee/options.h"
 #include "perigee/session.h"
 #include "perigee/status.h"
+#include "perigee/text.h"
 
 #endif
