@@ -84,7 +84,7 @@ void prg_rms_norm(const prg_exec *exec, const float *x, size_t ldx, const float 
 void prg_rms_norm_gated(const prg_exec *exec, const float *x, size_t ldx, const float *gain, const float *gate,
                         size_t ldg, size_t m, size_t groups, size_t n, float eps, float *y, size_t ldy);
 /* y += x */
-void prg_add(const prg_exec *exec, const float *x, size_t ldx, size_t m, size_t n, float *y, size_t ldy);
+void prg_add_rows(const prg_exec *exec, const float *x, size_t ldx, size_t m, size_t n, float *y, size_t ldy);
 /* y *= sigmoid(gate) */
 void prg_sigmoid_gate(const prg_exec *exec, const float *gate, size_t ldg, size_t m, size_t n, float *y, size_t ldy);
 /* First row that holds a value that is not finite, or m. */
@@ -107,7 +107,8 @@ typedef struct prg_router {
 } prg_router;
 
 /* chosen and weight [m, top_k], ascending ids in each row; logits [m, experts] are overwritten. A tie goes to the lower
- * index. Groups outside the best are masked with minus infinity. */
+ * index. Groups outside the best are masked with minus infinity. Ids are valid and distinct whatever the
+ * logits are, NaN included. */
 void prg_route(const prg_exec *exec, const prg_router *router, float *logits, size_t m, uint32_t *chosen,
                float *weight);
 
@@ -181,7 +182,7 @@ size_t prg_kda_state_floats(const prg_kda *kda);
 typedef struct prg_kda_part {
     size_t row, m;
     const float *state; /* before */
-    float *next;        /* after the m tokens; never `state` */
+    float *next;        /* after the m tokens; may be `state` */
 } prg_kda_part;
 
 /* q, k, v [m, heads * dim] after convolution (inside: L2 norm with 1e-6, q times dim^-0.5), f of the same shape (decay
