@@ -3,6 +3,7 @@
 #define PERIGEE_PERIGEE_H
 
 #include "perigee/context.h"
+#include "perigee/generate.h"
 #include "perigee/model.h"
 #include "perigee/options.h"
 #include "perigee/session.h"
