@@ -3,14 +3,25 @@
 #include <errno.h>
 #include <locale.h>
 #include <math.h>
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yajl/yajl_parse.h>
 
 #include "base/error.h"
 
+/* yajl does not look whether it was given memory. So a request that fails leaves the parser for good, by way of
+ * `no_memory`, and what the parser holds is known here, in a list, and freed without it. */
+typedef struct parser_block {
+    struct parser_block *before, *after;
+    size_t size;
+    size_t pad; /* keeps what follows aligned to 16 */
+} parser_block;
+
 struct prg_json_stream {
     prg_allocator *allocator;
+    parser_block held; /* ring of all blocks; itself not one */
+    jmp_buf no_memory;
     yajl_handle parser;
     prg_json_handler handler;
     void *user;
@@ -22,15 +33,35 @@ struct prg_json_stream {
 };
 
 static void *take(void *context, size_t size) {
-    return prg_alloc(context, size);
-}
-
-static void *retake(void *context, void *pointer, size_t size) {
-    return prg_realloc(context, pointer, size);
+    prg_json_stream *s = context;
+    parser_block *b = size < SIZE_MAX / 2 ? prg_alloc(s->allocator, sizeof *b + size) : NULL;
+    if (!b) {
+        longjmp(s->no_memory, 1);
+    }
+    *b = (parser_block){&s->held, s->held.after, size, 0};
+    b->after->before = b;
+    s->held.after = b;
+    return b + 1;
 }
 
 static void give(void *context, void *pointer) {
-    prg_free(context, pointer);
+    prg_json_stream *s = context;
+    if (pointer) {
+        parser_block *b = (parser_block *)pointer - 1;
+        b->before->after = b->after;
+        b->after->before = b->before;
+        prg_free(s->allocator, b);
+    }
+}
+
+static void *retake(void *context, void *pointer, size_t size) {
+    void *grown = take(context, size);
+    if (pointer) {
+        size_t old = ((parser_block *)pointer - 1)->size;
+        memcpy(grown, pointer, old < size ? old : size);
+        give(context, pointer);
+    }
+    return grown;
 }
 
 /* 1 to go on, as yajl wants it. */
@@ -81,17 +112,35 @@ static int on_array_end(void *s) {
 static const yajl_callbacks callbacks = {on_null,   on_boolean, NULL,          NULL,     on_number,   on_string,
                                          on_object, on_key,     on_object_end, on_array, on_array_end};
 
+static yajl_handle make_parser(prg_json_stream *s) {
+    yajl_alloc_funcs memory = {take, retake, give, s};
+    return setjmp(s->no_memory) ? NULL : yajl_alloc(&callbacks, &memory, s);
+}
+
+/* One piece, or with no text the end. */
+static yajl_status run_parser(prg_json_stream *s, const char *text, size_t length) {
+    if (setjmp(s->no_memory)) {
+        s->status = prg_fail_memory(&s->error);
+        return yajl_status_error;
+    }
+    return text ? yajl_parse(s->parser, (const unsigned char *)text, length) : yajl_complete_parse(s->parser);
+}
+
 perigee_status prg_json_stream_new(prg_allocator *allocator, size_t depth, const char *file, prg_json_handler handler,
                                    void *user, prg_json_stream **out, perigee_error **err) {
     prg_json_stream *s = prg_calloc(allocator, 1, sizeof *s);
     if (!s) {
         return prg_fail_memory(err);
     }
-    *s = (prg_json_stream){allocator, NULL, handler, user, file, 0, depth, 0, PERIGEE_OK, NULL};
-    yajl_alloc_funcs memory = {take, retake, give, allocator};
-    s->parser = yajl_alloc(&callbacks, &memory, s);
+    s->allocator = allocator;
+    s->handler = handler;
+    s->user = user;
+    s->file = file;
+    s->depth_limit = depth;
+    s->held.before = s->held.after = &s->held;
+    s->parser = make_parser(s);
     if (!s->parser) {
-        prg_free(allocator, s);
+        prg_json_stream_free(s);
         return prg_fail_memory(err);
     }
     *out = s;
@@ -119,16 +168,18 @@ static perigee_status conclude(prg_json_stream *s, yajl_status result, size_t le
 }
 
 perigee_status prg_json_stream_feed(prg_json_stream *stream, const char *text, size_t length, perigee_error **err) {
-    return conclude(stream, yajl_parse(stream->parser, (const unsigned char *)text, length), length, err);
+    return length ? conclude(stream, run_parser(stream, text, length), length, err) : PERIGEE_OK;
 }
 
 perigee_status prg_json_stream_end(prg_json_stream *stream, perigee_error **err) {
-    return conclude(stream, yajl_complete_parse(stream->parser), 0, err);
+    return conclude(stream, run_parser(stream, NULL, 0), 0, err);
 }
 
 void prg_json_stream_free(prg_json_stream *stream) {
     if (stream) {
-        yajl_free(stream->parser);
+        while (stream->held.after != &stream->held) {
+            give(stream, stream->held.after + 1);
+        }
         perigee_error_free(stream->error);
         prg_free(stream->allocator, stream);
     }

@@ -46,6 +46,9 @@ typedef struct prg_config {
 /* Read config.json and, if it is there, generation_config.json beside it. `path`: a folder, or a config file. Every
  * size is checked to be positive and sane and every product of them to fit. Lists lie in the arena. */
 perigee_status prg_config_read(prg_arena *arena, const char *path, prg_config *out, perigee_error **err);
+/* The same from memory; without generation config. `file` is for messages. */
+perigee_status prg_config_parse(prg_arena *arena, const char *text, size_t length, const char *file, prg_config *out,
+                                perigee_error **err);
 /* True if this layer (zero-based) has a mixture of experts. */
 bool prg_config_is_moe(const prg_config *config, int64_t layer);
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/alloc.h"
+#include "base/file.h"
 #include "perigee/sys/kernel.h"
 
 /* A byte range of a file. */
@@ -27,6 +27,7 @@ typedef struct prg_store_plan {
     const prg_part *parts;
     size_t part_count;
     size_t group_count;
+    const prg_io *io; /* NULL: the system; borrowed while the store lives */
 } prg_store_plan;
 
 typedef struct prg_load_control {
@@ -38,6 +39,8 @@ typedef struct prg_load_control {
 /* Resident: all parts are read once, by several threads, into aligned huge-page memory. */
 perigee_status prg_store_open_resident(prg_allocator *allocator, const prg_store_plan *plan, size_t threads,
                                        const prg_load_control *control, prg_store **out, perigee_error **err);
+/* Bytes that a resident store of these parts takes. */
+int64_t prg_store_resident_bytes(const prg_part *parts, size_t count);
 /* Mapped: parts lie in read-only maps of the files. */
 perigee_status prg_store_open_mapped(prg_allocator *allocator, const prg_store_plan *plan, prg_store **out,
                                      perigee_error **err);
