@@ -83,22 +83,20 @@ typedef enum perigee_kernel_flag {
 typedef void (*perigee_kernel_fn)(void);
 
 /**
- * PERIGEE_OP_MATMUL. Activations are packed once, by tokens, then multiplied by ranges of rows, by any number of
- * threads. The bits of an output depend on its row of weights and its row of activations alone.
+ * PERIGEE_OP_MATMUL. Rows of activations are packed once, then multiplied by ranges of rows of weights, by any number
+ * of threads. The bits of an output depend on its row of weights and its row of activations alone.
  */
 typedef struct perigee_matmul_functions {
-    /** Bytes of m packed rows of k activations. */
-    size_t (*packed_bytes)(size_t m, size_t k);
-    /** Pack rows first … first + count - 1 of m (first is a multiple of `token_tile`); row t of the product is row
-     *  rows[t] of x, or t where `rows` is NULL. x needs no alignment beyond 4 bytes. */
-    void (*pack)(const float *x, size_t ldx, const uint32_t *rows, size_t first, size_t count, size_t m, size_t k,
-                 void *packed);
+    /** Bytes of one packed row of k activations: a multiple of 64. */
+    size_t (*packed_bytes)(size_t k);
+    /** Pack rows 0 ... m - 1 of x, one after the other. x needs no alignment beyond 4 bytes. */
+    void (*pack)(const float *x, size_t ldx, size_t m, size_t k, void *packed);
     /** Bytes of scratch that one call of multiply takes. */
     size_t (*scratch_bytes)(size_t m, size_t k);
-    /** y[t * ldy + r - first] for all m rows t and rows first <= r < first + count of w. y needs no alignment beyond 4
-     *  bytes. */
-    void (*multiply)(const perigee_matrix *w, size_t first, size_t count, const void *packed, size_t m, float *y,
-                     size_t ldy, void *scratch);
+    /** y[t * ldy + r - first] for m rows t and rows first <= r < first + count of w; row t is packed row rows[t], or t
+     *  where `rows` is NULL. y needs no alignment beyond 4 bytes. */
+    void (*multiply)(const perigee_matrix *w, size_t first, size_t count, const void *packed, const uint32_t *rows,
+                     size_t m, float *y, size_t ldy, void *scratch);
     /** HOST rows: the whole product in one call, the other functions being NULL. Not 0: it failed. */
     int32_t (*host)(void *user, const perigee_matrix *w, size_t first, size_t count, const float *x, size_t ldx,
                     size_t m, float *y, size_t ldy);
@@ -134,9 +132,9 @@ typedef struct perigee_kernel_row {
     const char *name;      /**< as "matmul_bf16_avx512" */
     const char *isa;       /**< as "avx512" */
     const char *numerics;  /**< rows of one op and dtype with equal numerics give equal bits */
-    const char *signature; /**< of the main function, as "void(ptr,size,size,ptr,size,ptr,size,ptr)"; may be NULL */
+    const char *signature; /**< of the main function, as "void(ptr,size,size,ptr,ptr,size,ptr,size,ptr)"; may be NULL */
     size_t row_tile;       /**< work is split at multiples of it */
-    size_t token_tile;     /**< packing is split at multiples of it */
+    size_t token_tile;     /**< rows of activations that it takes at a time */
     void *user;            /**< for HOST rows */
     union {
         perigee_kernel_fn functions[8];

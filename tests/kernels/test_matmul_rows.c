@@ -1,0 +1,224 @@
+/* Every row of the table that multiplies: against double precision within its bound, against scalar bit for bit where
+ * numerics are equal, one row of activations against many, and gathered. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dtype/dtype.h"
+#include "kernels/table.h"
+#include "support/numbers.h"
+#include "support/suite.h"
+
+static prg_allocator *allocator;
+static prg_kernel_table *table;
+
+static void open_table(void) {
+    ck_assert_int_eq(prg_allocator_new(NULL, &allocator, NULL), PERIGEE_OK);
+    ck_assert_int_eq(prg_kernel_table_new(allocator, "auto", "fast", "", NULL, &table, NULL), PERIGEE_OK);
+}
+
+static void close_table(void) {
+    prg_kernel_table_free(table);
+    prg_allocator_drop(allocator);
+}
+
+typedef struct problem {
+    perigee_matrix w;
+    unsigned char *codes, *scales;
+    float *weights; /* as decoded */
+    float *x;
+    size_t m;
+} problem;
+
+static void *block(size_t bytes) {
+    void *p = prg_alloc(allocator, bytes);
+    ck_assert_ptr_nonnull(p);
+    return p;
+}
+
+/* Codes and scales end where their heap blocks do, so that a sanitizer sees a read behind them. */
+static problem make_problem(uint32_t dtype, size_t rows, size_t cols, size_t m, uint64_t seed) {
+    problem p = {.m = m};
+    float *values = block(rows * cols * sizeof *values);
+    test_fill(&seed, 0.05f, values, rows * cols);
+    const prg_dtype *form = prg_dtype_get(dtype);
+    const size_t code_bytes = rows * prg_dtype_row_bytes(dtype, cols);
+    p.codes = malloc(code_bytes);
+    p.scales = malloc(prg_dtype_matrix_bytes(dtype, rows, cols) - code_bytes + 1);
+    ck_assert(p.codes && p.scales);
+    form->encode(values, rows, cols, p.codes, p.scales);
+    p.w = prg_matrix_make(dtype, rows, cols, p.codes, form->scale_rows ? p.scales : NULL);
+    for (size_t r = 0; r < rows; r++) {
+        form->decode(&p.w, r, 0, cols, values + r * cols);
+    }
+    p.weights = values;
+    p.x = block(m * cols * sizeof *p.x);
+    test_fill(&seed, 3, p.x, m * cols);
+    return p;
+}
+
+static void free_problem(problem *p) {
+    free(p->codes);
+    free(p->scales);
+    prg_free(allocator, p->weights);
+    prg_free(allocator, p->x);
+}
+
+static void run(const perigee_kernel_row *row, const problem *p, size_t first, size_t count, const uint32_t *rows,
+                size_t m, float *y, size_t ldy) {
+    const perigee_matmul_functions *f = &row->run.matmul;
+    const size_t k = p->w.cols, bytes = f->packed_bytes(k);
+    ck_assert_uint_eq(bytes % 64, 0);
+    void *packed = block(p->m * bytes), *scratch = block(f->scratch_bytes(m, k));
+    f->pack(p->x, k, p->m, k, packed);
+    f->multiply(&p->w, first, count, packed, rows, m, y, ldy, scratch);
+    prg_free(allocator, packed);
+    prg_free(allocator, scratch);
+}
+
+static const perigee_kernel_row *scalar_of(const perigee_kernel_row *row) {
+    for (size_t i = 0; i < prg_kernel_table_count(table); i++) {
+        const perigee_kernel_row *other = prg_kernel_table_at(table, i);
+        if (other->op == row->op && other->dtype == row->dtype && strcmp(other->isa, "scalar") == 0 &&
+            strcmp(other->numerics, row->numerics) == 0) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
+static void check_bound(const perigee_kernel_row *row, const problem *p, const float *y, size_t ldy) {
+    const size_t k = p->w.cols;
+    for (size_t t = 0; t < p->m; t++) {
+        for (size_t r = 0; r < p->w.rows; r++) {
+            double sum = 0, squares = 0;
+            for (size_t c = 0; c < k; c++) {
+                const double product = (double)p->weights[r * k + c] * p->x[t * k + c];
+                sum += product;
+                squares += product * product;
+            }
+            const double error = fabs(y[t * ldy + r] - sum);
+            ck_assert_msg(error <= row->error_bound * sqrt(squares) + 1e-37,
+                          "%s: k %zu, m %zu, row %zu of activations, row %zu: %g is not %g, off by %g", row->name, k,
+                          p->m, t, r, (double)y[t * ldy + r], sum, error / sqrt(squares));
+        }
+    }
+}
+
+static void check_shape(const perigee_kernel_row *row, size_t rows, size_t k, size_t m) {
+    const perigee_kernel_row *scalar = scalar_of(row);
+    problem p = make_problem(row->dtype, rows, k, m, rows * 1000 + k * 10 + m);
+    const size_t ldy = rows + 3;
+    float *y = block(m * ldy * sizeof *y), *other = block(m * ldy * sizeof *y);
+    for (size_t i = 0; i < m * ldy; i++) {
+        y[i] = other[i] = -77;
+    }
+    run(row, &p, 0, rows, NULL, m, y, ldy);
+    check_bound(row, &p, y, ldy);
+    for (size_t t = 0; t < m; t++) {
+        for (size_t r = rows; r < ldy; r++) {
+            ck_assert_msg(y[t * ldy + r] == -77, "%s writes behind a row", row->name);
+        }
+    }
+    if (scalar) {
+        run(scalar, &p, 0, rows, NULL, m, other, ldy);
+        ck_assert_msg(memcmp(y, other, m * ldy * sizeof *y) == 0, "%s: k %zu, m %zu: bits differ from scalar's",
+                      row->name, k, m);
+    }
+    for (uint32_t t = 0; t < m; t += 2) { /* alone, and in a smaller range of rows */
+        const size_t first = rows / 3, count = rows - first;
+        run(row, &p, first, count, &t, 1, other, ldy);
+        ck_assert_msg(memcmp(other, y + t * ldy + first, count * sizeof *y) == 0,
+                      "%s: k %zu, row %u of %zu alone: bits differ", row->name, k, t, m);
+    }
+    const uint32_t gathered[5] = {(uint32_t)m - 1, 0, (uint32_t)m / 2, 0, (uint32_t)m - 1};
+    float *few = block(5 * ldy * sizeof *few);
+    run(row, &p, 0, rows, gathered, 5, few, ldy);
+    for (size_t t = 0; t < 5; t++) {
+        ck_assert_msg(memcmp(few + t * ldy, y + gathered[t] * ldy, rows * sizeof *y) == 0,
+                      "%s: k %zu: gathered rows differ", row->name, k);
+    }
+    prg_free(allocator, few);
+    prg_free(allocator, y);
+    prg_free(allocator, other);
+    free_problem(&p);
+}
+
+START_TEST(rows_compute_what_they_say) {
+    static const size_t widths[] = {1, 31, 32, 33, 64, 100, 129, 257, 480, 1056};
+    static const size_t batches[] = {1, 2, 3, 5, 7, 16, 17, 64};
+    for (size_t i = 0; i < prg_kernel_table_count(table); i++) {
+        const perigee_kernel_row *row = prg_kernel_table_at(table, i);
+        if (row->op != PERIGEE_OP_MATMUL) {
+            continue;
+        }
+        for (size_t j = 0; j < sizeof widths / sizeof *widths; j++) {
+            for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
+                check_shape(row, batches[b] == 64 ? 7 : 53, widths[j], batches[b]);
+            }
+        }
+        check_shape(row, 130, 2080, 101); /* several panels, blocks of K and chunks of tokens */
+        check_shape(row, 259, 1100, 3);
+    }
+}
+END_TEST
+
+START_TEST(all_forms_have_a_row) {
+    size_t seen = 0;
+    for (size_t i = 0; i < prg_kernel_table_count(table); i++) {
+        seen += prg_kernel_table_at(table, i)->op == PERIGEE_OP_MATMUL;
+    }
+    ck_assert_uint_ge(seen, 3);
+    ck_assert_ptr_nonnull(prg_kernel_table_row(table, PERIGEE_OP_MATMUL, PERIGEE_DTYPE_F32));
+    ck_assert_ptr_nonnull(prg_kernel_table_row(table, PERIGEE_OP_MATMUL_TRANSPOSED, PERIGEE_DTYPE_F32));
+}
+END_TEST
+
+static void check_transposed(const perigee_kernel_row *row, size_t rows, size_t cols, size_t m) {
+    const perigee_kernel_row *scalar = scalar_of(row);
+    problem p = make_problem(row->dtype, rows, cols, 1, rows + cols);
+    uint64_t seed = m;
+    const size_t first = rows / 4, count = rows - first, ldx = count + 5, ldy = cols + 3;
+    float *x = block(m * ldx * sizeof *x), *y = block(m * ldy * sizeof *y), *other = block(m * ldy * sizeof *y);
+    test_fill(&seed, 2, x, m * ldx);
+    for (size_t i = 0; i < m * ldy; i++) {
+        y[i] = other[i] = -77;
+    }
+    row->run.transposed.multiply(&p.w, first, count, x, ldx, m, y, ldy);
+    for (size_t t = 0; t < m; t++) {
+        for (size_t c = 0; c < cols; c++) {
+            double sum = 0, squares = 0;
+            for (size_t r = 0; r < count; r++) {
+                const double product = (double)p.weights[(first + r) * cols + c] * x[t * ldx + r];
+                sum += product;
+                squares += product * product;
+            }
+            ck_assert_msg(fabs(y[t * ldy + c] - sum) <= row->error_bound * sqrt(squares) + 1e-37,
+                          "%s: %zu x %zu, row %zu, column %zu", row->name, count, cols, t, c);
+        }
+        ck_assert(y[t * ldy + cols] == -77);
+    }
+    ck_assert_ptr_nonnull(scalar);
+    scalar->run.transposed.multiply(&p.w, first, count, x, ldx, m, other, ldy);
+    ck_assert_msg(memcmp(y, other, m * ldy * sizeof *y) == 0, "%s: bits differ from scalar's", row->name);
+    prg_free(allocator, x);
+    prg_free(allocator, y);
+    prg_free(allocator, other);
+    free_problem(&p);
+}
+
+START_TEST(transposed_rows_compute_what_they_say) {
+    static const size_t columns[] = {1, 15, 16, 63, 64, 65, 200, 512};
+    for (size_t i = 0; i < prg_kernel_table_count(table); i++) {
+        const perigee_kernel_row *row = prg_kernel_table_at(table, i);
+        for (size_t c = 0; row->op == PERIGEE_OP_MATMUL_TRANSPOSED && c < sizeof columns / sizeof *columns; c++) {
+            for (size_t m = 1; m <= 9; m += 2) {
+                check_transposed(row, 43, columns[c], m);
+            }
+        }
+    }
+}
+END_TEST
+
+PRG_SUITE("matmul_rows", open_table, close_table, rows_compute_what_they_say, all_forms_have_a_row,
+          transposed_rows_compute_what_they_say)
