@@ -48,12 +48,12 @@ typedef enum perigee_op {
     PERIGEE_OP_MATMUL = 1,            /**< y[t, r] = sum over c of w[r, c] x[t, c]; perigee_matmul_functions */
     PERIGEE_OP_MATMUL_TRANSPOSED = 2, /**< y[t, c] = sum over r of x[t, r] w[r, c]; perigee_transposed_functions */
     PERIGEE_OP_GATED_ACTIVATION = 3,  /**< perigee_gated_functions */
-    PERIGEE_OP_RMS_NORM = 4,
-    PERIGEE_OP_SOFTMAX = 5,
-    PERIGEE_OP_SHORT_CONV = 6,
-    PERIGEE_OP_KDA = 7,
-    PERIGEE_OP_ATTENTION = 8,
-    PERIGEE_OP_RESIDUAL_MIX = 9
+    PERIGEE_OP_RMS_NORM = 4,          /**< perigee_norm_functions */
+    PERIGEE_OP_SOFTMAX = 5,           /**< perigee_softmax_functions */
+    PERIGEE_OP_SHORT_CONV = 6,        /**< perigee_conv_functions */
+    PERIGEE_OP_KDA = 7,               /**< perigee_kda_functions */
+    PERIGEE_OP_ATTENTION = 8,         /**< perigee_attention_functions */
+    PERIGEE_OP_RESIDUAL_MIX = 9       /**< perigee_mix_functions */
 } perigee_op;
 
 /** How near to exact arithmetic a row is; a context of one precision also uses rows of the ones before it. */
@@ -118,6 +118,102 @@ typedef struct perigee_gated_functions {
     void (*gated)(const float *gate, const float *up, size_t n, int kind, float beta, float linear_beta, float *y);
 } perigee_gated_functions;
 
+/** PERIGEE_OP_RMS_NORM. No alignment beyond 4 bytes. */
+typedef struct perigee_norm_functions {
+    /** y[i] = gain[i] * x[i] / sqrt(mean(x^2) + eps), then times sigmoid(gate[i]) unless `gate` is NULL. y may be x. */
+    void (*rms_norm)(const float *x, const float *gain, const float *gate, size_t n, float eps, float *y);
+} perigee_norm_functions;
+
+/** PERIGEE_OP_SOFTMAX, and the elementwise functions beside it. No alignment beyond 4 bytes; y may be x. */
+typedef struct perigee_softmax_functions {
+    /** y = softmax(x), n > 0 values. */
+    void (*softmax)(const float *x, size_t n, float *y);
+    void (*sigmoid)(const float *x, size_t n, float *y);
+    /** y[i] *= sigmoid(gate[i]) */
+    void (*sigmoid_gate)(const float *gate, size_t n, float *y);
+} perigee_softmax_functions;
+
+/** Channels first … first + count - 1 of a short causal convolution with SiLU: see perigee_conv_functions. */
+typedef struct perigee_conv_job {
+    const float *taps; /**< [channels, n_taps], the last meets the newest input */
+    size_t n_taps;     /**< 1 … 16 */
+    size_t channels;
+    const float *history; /**< [n_taps - 1, channels], oldest first */
+    float *next;          /**< the same after row m - 1 */
+    const float *u;       /**< [m, channels] */
+    size_t ldu, m;
+    float *y; /**< [m, channels]; may be u */
+    size_t ldy;
+    size_t first, count;
+} perigee_conv_job;
+
+/** PERIGEE_OP_SHORT_CONV. No alignment beyond 4 bytes. */
+typedef struct perigee_conv_functions {
+    /** y[t, c] = silu(sum over j of taps[c, j] u[t - n_taps + 1 + j, c]) */
+    void (*conv)(const perigee_conv_job *job);
+} perigee_conv_functions;
+
+/** m tokens of one head of Kimi Delta Attention: see perigee_kda_functions. All pointers are those of the head. */
+typedef struct perigee_kda_job {
+    size_t dim; /**< of keys and of values, 1 … 1024 */
+    size_t m;   /**< > 0 */
+    /** S [dim (key), dim (value)], without the update of the last token before. */
+    const float *state;
+    float *next;          /**< S after m - 1 of the m tokens; may be `state` */
+    const float *pending; /**< [3, dim] of the last token before: normalised key, decay, beta * (value - prediction) */
+    float *next_pending;  /**< the same of the last token; may be `pending` */
+    const float *q, *k, *v, *f;
+    size_t ld;            /**< from token to token, of the four */
+    const float *dt_bias; /**< [dim] */
+    float rate;
+    uint32_t has_lower_bound;
+    float lower_bound;
+    const float *beta; /**< before its sigmoid */
+    size_t ldbeta;
+    float *out;
+    size_t ldo;
+    float *scratch; /**< PERIGEE_KDA_SCRATCH(dim) floats */
+} perigee_kda_job;
+
+#define PERIGEE_KDA_SCRATCH(dim) (7 * (size_t)(dim) + 4096)
+
+/** PERIGEE_OP_KDA. No alignment beyond 4 bytes. */
+typedef struct perigee_kda_functions {
+    void (*run)(const perigee_kda_job *job);
+} perigee_kda_functions;
+
+/** Rows of queries that a tile of keys is attended from: see perigee_attention_functions. */
+typedef struct perigee_attention_tile {
+    size_t rank, rope;
+    size_t rows;             /**< of queries */
+    const float *q;          /**< [ceil(rows / 6), rank + rope, 6]; rows beyond the last are 0 */
+    float scale;             /**< of scores */
+    uint32_t bf16;           /**< latents are bfloat16, else float32 */
+    const void *latent;      /**< [keys, rank + rope] */
+    size_t keys;             /**< 1 … 64 */
+    const uint32_t *visible; /**< [rows]: how many of the keys the row sees, 0 … keys */
+    float *max, *sum;        /**< [rows]: of the softmax so far; -infinity and 0 at first */
+    float *z;                /**< [rows, rank rounded up to 16]: weighted sum of latents so far; 0 at first */
+    float *scratch;          /**< PERIGEE_ATTENTION_SCRATCH(rows, rank + rope) floats */
+} perigee_attention_tile;
+
+#define PERIGEE_ATTENTION_GROUP 6
+#define PERIGEE_ATTENTION_KEYS 64
+#define PERIGEE_ATTENTION_SCRATCH(rows, width) (128 * (size_t)(width) + 64 * ((size_t)(rows) + 6))
+
+/** PERIGEE_OP_ATTENTION. Tiles come in the order of their keys; a row's bits depend on what it sees alone. */
+typedef struct perigee_attention_functions {
+    void (*tile)(const perigee_attention_tile *tile);
+} perigee_attention_functions;
+
+/** PERIGEE_OP_RESIDUAL_MIX. No alignment beyond 4 bytes. */
+typedef struct perigee_mix_functions {
+    /** score[j] = sum over i of key[i] v_j[i] / sqrt(mean(v_j^2) + eps) with v_j = sources[j] + offset;
+     *  y = sum over j of softmax(score)[j] v_j. score: [n], overwritten. */
+    void (*mix)(const float *const *sources, size_t n, size_t offset, const float *key, size_t width, float eps,
+                float *score, float *y);
+} perigee_mix_functions;
+
 /** A kernel. Strings and functions live as long as the row's origin does. */
 typedef struct perigee_kernel_row {
     size_t struct_size; /**< sizeof(perigee_kernel_row) */
@@ -141,6 +237,12 @@ typedef struct perigee_kernel_row {
         perigee_matmul_functions matmul;
         perigee_transposed_functions transposed;
         perigee_gated_functions gated;
+        perigee_norm_functions norm;
+        perigee_softmax_functions softmax;
+        perigee_conv_functions conv;
+        perigee_kda_functions kda;
+        perigee_attention_functions attention;
+        perigee_mix_functions mix;
     } run;
 } perigee_kernel_row;
 

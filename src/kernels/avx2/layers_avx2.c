@@ -1,0 +1,3 @@
+#include "kernels/forms/layer_rows.h"
+
+ROWS(avx2, PERIGEE_CPU_AVX2, 100)

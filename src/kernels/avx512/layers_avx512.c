@@ -1,0 +1,3 @@
+#include "kernels/forms/layer_rows.h"
+
+ROWS(avx512, PERIGEE_CPU_AVX512, 200)

@@ -1,0 +1,4 @@
+#define PRG_NEON
+#include "kernels/forms/layer_rows.h"
+
+ROWS(neon, PERIGEE_CPU_NEON, 100)

@@ -1,0 +1,4 @@
+/* The meaning of the kernels that are written over lanes. */
+#include "kernels/forms/layer_rows.h"
+
+ROWS(scalar, 0, 0)
