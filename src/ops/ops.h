@@ -92,6 +92,9 @@ size_t prg_first_not_finite(const prg_exec *exec, const float *x, size_t ldx, si
 /* One token id a row to float32. */
 void prg_embed(const prg_exec *exec, const perigee_matrix *table, const int32_t *ids, size_t m, float *y, size_t ldy);
 
+/* Bounds of sizes that no scratch is planned for; a config beyond them is refused. */
+enum { PRG_RESIDUAL_SOURCES_MOST = 1024, PRG_CONV_TAPS_MOST = 16, PRG_KDA_DIM_MOST = 1024 };
+
 /* Attention residual: score_j = sum_i rmsnorm(v_j)_i * key[i], y = sum_j softmax(score)_j v_j. sources: n pointers to
  * [m, width] with one ld; key = norm.weight * proj.weight, elementwise. y is none of the sources. */
 void prg_residual_mix(const prg_exec *exec, const float *const *sources, size_t n, size_t ld, const float *key,

@@ -1,0 +1,256 @@
+/* Causal attention over latents. With c[t] the latent and r[t] the shared key of position t, and per head
+ * q' = W_uk^T q_nope:  score[t] = scale (q' . c[t] + q_rope . r[t]),  z = sum softmax(score)[t] c[t],  out = W_uv z.
+ * Work comes in units: some heads of some tokens of one part, at most ROWS_MOST rows of queries, which one thread takes
+ * through all the keys that they see, in tiles of 64 at absolute multiples. A row's bits do not depend on its unit. */
+#include <assert.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/checked_math.h"
+#include "base/error.h"
+#include "ops/parallel.h"
+#include "ops/product.h"
+
+enum { ROWS_MOST = 96, GROUP = PERIGEE_ATTENTION_GROUP, KEYS = PERIGEE_ATTENTION_KEYS };
+
+/* Scratch of one thread, in bytes from its start. */
+typedef struct layout {
+    size_t q, z, max, sum, visible, tile, product;
+    size_t bytes;
+} layout;
+
+typedef struct attend_call {
+    const prg_exec *exec;
+    const prg_attention *attention;
+    const prg_attention_part *parts;
+    size_t n;
+    size_t rows_most; /* of a unit */
+    size_t units;
+    layout at;
+    unsigned char *scratch;
+    atomic_size_t next;
+} attend_call;
+
+/* Heads first … first + heads - 1 of tokens t … t + m - 1 of a part; row i is head i % heads of token i / heads. */
+typedef struct unit {
+    const prg_attention_part *part;
+    size_t first, heads;
+    size_t t, m;
+} unit;
+
+static size_t take(size_t *at, size_t count, size_t size) {
+    size_t place = *at;
+    *at += prg_scratch_bytes(count, size);
+    return place;
+}
+
+static layout make_layout(const prg_kernel_table *table, const prg_attention *a, size_t rows) {
+    layout l;
+    size_t at = 0, width = a->rank + a->rope;
+    l.q = take(&at, (rows + GROUP - 1) / GROUP * GROUP * width, sizeof(float));
+    l.z = take(&at, rows * prg_round_up(a->rank, 16), sizeof(float));
+    l.max = take(&at, rows, sizeof(float));
+    l.sum = take(&at, rows, sizeof(float));
+    l.visible = take(&at, rows, sizeof(uint32_t));
+    l.tile = take(&at, PERIGEE_ATTENTION_SCRATCH(rows, width), sizeof(float));
+    l.product = take(&at, prg_product_scratch(table, prg_max(a->nope, a->value), a->rank, rows), 1);
+    l.bytes = at;
+    return l;
+}
+
+static size_t rows_for(const prg_attention *a, size_t m) {
+    return prg_min(ROWS_MOST, a->heads * m);
+}
+
+size_t prg_attend_scratch(const prg_kernel_table *table, size_t threads, const prg_attention *attention, size_t m) {
+    return m == 0 ? 0 : prg_scratch_bytes(threads, make_layout(table, attention, rows_for(attention, m)).bytes);
+}
+
+/* How a part is cut: blocks of tokens as equal as may be, then as many heads as fit beside them. */
+typedef struct cut {
+    size_t tokens, heads; /* of a unit, the last ones apart */
+    size_t token_blocks, head_blocks;
+} cut;
+
+static cut cut_part(const attend_call *c, const prg_attention_part *part) {
+    cut k;
+    size_t blocks = (part->m + c->rows_most - 1) / c->rows_most, heads = c->attention->heads;
+    k.tokens = prg_min((part->m + blocks - 1) / blocks, c->rows_most);
+    if (blocks > 1) {
+        k.tokens = prg_min((k.tokens + GROUP - 1) / GROUP * GROUP, c->rows_most);
+    }
+    k.heads = prg_min(prg_max(c->rows_most / k.tokens, 1), heads);
+    k.token_blocks = (part->m + k.tokens - 1) / k.tokens;
+    k.head_blocks = (heads + k.heads - 1) / k.heads;
+    return k;
+}
+
+/* Unit `index` in order of parts. In a part the last tokens, which see most keys, come first, so that the threads end
+ * together. */
+static unit find_unit(const attend_call *c, size_t index) {
+    for (const prg_attention_part *p = c->parts;; p++) {
+        if (p->m == 0) {
+            continue;
+        }
+        cut k = cut_part(c, p);
+        size_t units = k.token_blocks * k.head_blocks;
+        if (index < units) {
+            size_t t = (k.token_blocks - 1 - index / k.head_blocks) * k.tokens, h = index % k.head_blocks * k.heads;
+            return (unit){p, h, prg_min(k.heads, c->attention->heads - h), t, prg_min(k.tokens, p->m - t)};
+        }
+        index -= units;
+    }
+}
+
+/* q' of every head into the rows of z, then with the rotated part to groups of six. */
+static void absorb(const attend_call *c, const unit *u, unsigned char *own) {
+    const prg_attention *a = c->attention;
+    size_t width = a->rank + a->rope, ldz = prg_round_up(a->rank, 16), head = a->nope + a->rope;
+    size_t rows = u->m * u->heads;
+    float *z = (float *)(void *)(own + c->at.z), *packed = (float *)(void *)(own + c->at.q);
+    const float *q = a->q + (u->part->row + u->t) * a->ldq;
+    for (size_t h = 0; h < u->heads; h++) {
+        prg_product_transposed(c->exec->table, a->kv_b, (u->first + h) * (a->nope + a->value), a->nope,
+                               q + (u->first + h) * head, a->ldq, u->m, z + h * ldz, u->heads * ldz,
+                               own + c->at.product);
+    }
+    for (size_t row = 0; row < rows; row += GROUP) {
+        const float *latent[GROUP], *rope[GROUP];
+        size_t n = prg_min(GROUP, rows - row);
+        float *to = packed + row * width;
+        for (size_t i = 0; i < n; i++) {
+            latent[i] = z + (row + i) * ldz;
+            rope[i] = q + (row + i) / u->heads * a->ldq + (u->first + (row + i) % u->heads) * head + a->nope;
+        }
+        if (n < GROUP) {
+            memset(to, 0, GROUP * width * sizeof(float));
+        }
+        for (size_t i = 0; i < a->rank; i++) {
+            for (size_t j = 0; j < n; j++) {
+                to[i * GROUP + j] = latent[j][i];
+            }
+        }
+        to += a->rank * GROUP;
+        for (size_t i = 0; i < a->rope; i++) {
+            for (size_t j = 0; j < n; j++) {
+                to[i * GROUP + j] = rope[j][i];
+            }
+        }
+    }
+    memset(z, 0, rows * ldz * sizeof(float));
+}
+
+static void walk_keys(const attend_call *c, const unit *u, unsigned char *own) {
+    const prg_attention *a = c->attention;
+    const prg_latents *cache = &u->part->cache;
+    size_t width = a->rank + a->rope, rows = u->m * u->heads, first = u->part->first + u->t;
+    size_t size = cache->bf16 ? sizeof(uint16_t) : sizeof(float);
+    uint32_t *visible = (uint32_t *)(void *)(own + c->at.visible);
+    perigee_attention_tile tile = {.rank = a->rank,
+                                   .rope = a->rope,
+                                   .rows = rows,
+                                   .q = (float *)(void *)(own + c->at.q),
+                                   .scale = a->scale,
+                                   .bf16 = cache->bf16,
+                                   .visible = visible,
+                                   .max = (float *)(void *)(own + c->at.max),
+                                   .sum = (float *)(void *)(own + c->at.sum),
+                                   .z = (float *)(void *)(own + c->at.z),
+                                   .scratch = (float *)(void *)(own + c->at.tile)};
+    const perigee_attention_functions *functions = &prg_plain_row(c->exec, PERIGEE_OP_ATTENTION)->run.attention;
+    for (size_t i = 0; i < rows; i++) {
+        tile.max[i] = -INFINITY;
+        tile.sum[i] = 0;
+    }
+    size_t end = first + u->m; /* the last token sees itself too */
+    for (size_t key = 0; key < end; key += KEYS) {
+        for (size_t i = 0; i < rows; i++) {
+            size_t sees = first + i / u->heads + 1;
+            visible[i] = (uint32_t)(sees <= key ? 0 : prg_min(sees - key, KEYS));
+        }
+        tile.keys = prg_min(end - key, KEYS);
+        tile.latent =
+            (const unsigned char *)cache->blocks[key / cache->block] + (key & (cache->block - 1)) * width * size;
+        functions->tile(&tile);
+    }
+}
+
+static void finish(const attend_call *c, const unit *u, unsigned char *own) {
+    const prg_attention *a = c->attention;
+    size_t ldz = prg_round_up(a->rank, 16);
+    float *z = (float *)(void *)(own + c->at.z), *out = a->out + (u->part->row + u->t) * a->ldo;
+    const float *sum = (const float *)(void *)(own + c->at.sum);
+    for (size_t row = 0; row < u->m * u->heads; row++) {
+        float whole = 1.0f / sum[row];
+        for (size_t i = 0; i < a->rank; i++) {
+            z[row * ldz + i] *= whole;
+        }
+    }
+    for (size_t h = 0; h < u->heads; h++) {
+        size_t head = u->first + h;
+        prg_product(c->exec->table, a->kv_b, head * (a->nope + a->value) + a->nope, a->value, z + h * ldz,
+                    u->heads * ldz, u->m, out + head * a->value, a->ldo, own + c->at.product);
+    }
+}
+
+static void attend_part(void *argument, size_t index, size_t count) {
+    attend_call *c = argument;
+    unsigned char *own = c->scratch + index * c->at.bytes;
+    (void)count;
+    for (;;) {
+        size_t next = atomic_fetch_add_explicit(&c->next, 1, memory_order_relaxed);
+        if (next >= c->units) {
+            return;
+        }
+        unit u = find_unit(c, next);
+        absorb(c, &u, own);
+        walk_keys(c, &u, own);
+        finish(c, &u, own);
+    }
+}
+
+/* As many rows in a unit as leave each thread one, in whole groups. */
+static size_t choose_rows(size_t most, size_t rows, size_t threads) {
+    size_t each = (rows + threads - 1) / threads;
+    return prg_min((each + GROUP - 1) / GROUP * GROUP, most);
+}
+
+perigee_status prg_attend(const prg_exec *exec, const prg_attention *attention, const prg_attention_part *parts,
+                          size_t n, perigee_error **err) {
+    size_t m = 0, threads = prg_pool_threads(exec->pool);
+    for (size_t i = 0; i < n; i++) {
+        assert(parts[i].cache.rank == attention->rank && parts[i].cache.rope == attention->rope);
+        assert(parts[i].cache.block % KEYS == 0);
+        m += parts[i].m;
+    }
+    if (m == 0) {
+        return PERIGEE_OK;
+    }
+    size_t used = exec->scratch->used, most = rows_for(attention, m);
+    attend_call c = {.exec = exec,
+                     .attention = attention,
+                     .parts = parts,
+                     .n = n,
+                     .rows_most = choose_rows(most, attention->heads * m, threads),
+                     .at = make_layout(exec->table, attention, most)};
+    c.scratch = prg_scratch_take(exec->scratch, threads, c.at.bytes);
+    if (!c.scratch) {
+        return prg_fail(err, PERIGEE_E_INTERNAL, "attention: %zu threads want %zu bytes of scratch each", threads,
+                        c.at.bytes);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (parts[i].m) {
+            cut k = cut_part(&c, &parts[i]);
+            c.units += k.token_blocks * k.head_blocks;
+        }
+    }
+    atomic_init(&c.next, 0);
+    prg_pool_run(exec->pool, attend_part, &c);
+    exec->scratch->used = used;
+    if (exec->weight_bytes) {
+        const perigee_matrix *w = attention->kv_b;
+        *exec->weight_bytes += (int64_t)prg_dtype_matrix_bytes(w->dtype, w->rows, w->cols);
+    }
+    return PERIGEE_OK;
+}

@@ -1,0 +1,299 @@
+#include "support/exec.h"
+#include "support/suite.h"
+
+typedef struct sequence {
+    size_t first, m; /* tokens of this call come after `first` cached ones */
+    prg_latents cache;
+    void **blocks;  /* [16] */
+    float *latents; /* [first + m, width] as written */
+} sequence;
+
+typedef struct attend_case {
+    prg_attention a;
+    perigee_matrix kv_b;
+    void *codes, *scales;
+    float *q;
+    size_t m;
+} attend_case;
+
+static attend_case make(size_t heads, size_t nope, size_t value, size_t rank, size_t rope, uint32_t dtype, size_t m) {
+    attend_case c = {.m = m};
+    size_t rows = heads * (nope + value), head = nope + rope;
+    float *values = test_fill(rows * rank, -0.3f, 0.3f);
+    c.codes = malloc(prg_dtype_matrix_bytes(dtype, rows, rank) + 64);
+    c.scales = malloc(prg_dtype_matrix_bytes(dtype, rows, rank) + 64);
+    prg_dtype_get(dtype)->encode(values, rows, rank, c.codes, c.scales);
+    free(values);
+    c.kv_b = prg_matrix_make(dtype, rows, rank, c.codes, c.scales);
+    c.q = test_fill(m * heads * head, -1, 1);
+    c.a = (prg_attention){.heads = heads,
+                          .nope = nope,
+                          .value = value,
+                          .rank = rank,
+                          .rope = rope,
+                          .scale = 1 / sqrtf((float)head) * 1.3f,
+                          .kv_b = NULL,
+                          .q = c.q,
+                          .ldq = heads * head,
+                          .ldo = heads * value};
+    return c;
+}
+
+static void drop(attend_case *c) {
+    free(c->codes);
+    free(c->scales);
+    free(c->q);
+}
+
+static sequence make_sequence(const prg_exec *exec, const prg_attention *a, size_t first, size_t m, bool bf16) {
+    size_t width = a->rank + a->rope, block = 128;
+    sequence s = {.first = first, .m = m, .latents = test_fill((first + m) * width, -2, 2)};
+    s.blocks = calloc(16, sizeof *s.blocks);
+    for (size_t i = 0; i * block < first + m; i++) {
+        s.blocks[i] = malloc(block * width * sizeof(float));
+        memset(s.blocks[i], 0xff, block * width * sizeof(float)); /* NaN where nothing was written */
+    }
+    s.cache = (prg_latents){s.blocks, block, a->rank, a->rope, bf16};
+    prg_latents_put(exec, &s.cache, s.latents, width, 0, first);
+    prg_latents_put(exec, &s.cache, s.latents + first * width, width, first, m);
+    for (size_t i = 0; bf16 && i < (first + m) * width; i++) {
+        s.latents[i] = prg_bf16_to_f32(prg_f32_to_bf16(s.latents[i]));
+    }
+    return s;
+}
+
+static void drop_sequence(sequence *s) {
+    for (size_t i = 0; i < 16; i++) {
+        free(s->blocks[i]);
+    }
+    free(s->blocks);
+    free(s->latents);
+}
+
+/* Expanded keys and values in double precision. */
+static void reference(const attend_case *c, const sequence *s, size_t row, double *out) {
+    const prg_attention *a = &c->a;
+    size_t width = a->rank + a->rope, head = a->nope + a->rope, keys = s->first + s->m;
+    double *k = malloc(keys * (a->nope + a->value) * sizeof *k), *p = malloc(keys * sizeof *p);
+    float *w = malloc(a->rank * sizeof *w);
+    for (size_t h = 0; h < a->heads; h++) {
+        for (size_t r = 0; r < a->nope + a->value; r++) {
+            prg_dtype_get(c->kv_b.dtype)->decode(&c->kv_b, h * (a->nope + a->value) + r, 0, a->rank, w);
+            for (size_t t = 0; t < keys; t++) {
+                double sum = 0;
+                for (size_t i = 0; i < a->rank; i++) {
+                    sum += (double)w[i] * (double)s->latents[t * width + i];
+                }
+                k[t * (a->nope + a->value) + r] = sum;
+            }
+        }
+        for (size_t i = 0; i < s->m; i++) {
+            const float *q = a->q + (row + i) * a->ldq + h * head;
+            size_t sees = s->first + i + 1;
+            double most = -1e300, sum = 0;
+            for (size_t t = 0; t < sees; t++) {
+                p[t] = 0;
+                for (size_t j = 0; j < a->nope; j++) {
+                    p[t] += (double)q[j] * k[t * (a->nope + a->value) + j];
+                }
+                for (size_t j = 0; j < a->rope; j++) {
+                    p[t] += (double)q[a->nope + j] * (double)s->latents[t * width + a->rank + j];
+                }
+                p[t] *= (double)a->scale;
+                most = fmax(most, p[t]);
+            }
+            for (size_t t = 0; t < sees; t++) {
+                sum += p[t] = exp(p[t] - most);
+            }
+            for (size_t j = 0; j < a->value; j++) {
+                double o = 0;
+                for (size_t t = 0; t < sees; t++) {
+                    o += p[t] / sum * k[t * (a->nope + a->value) + a->nope + j];
+                }
+                out[(row + i) * a->ldo + h * a->value + j] = o;
+            }
+        }
+    }
+    free(k);
+    free(p);
+    free(w);
+}
+
+static void attend(test_exec *e, const attend_case *c, size_t threads, const prg_attention_part *parts, size_t n,
+                   size_t m, float *out) {
+    prg_attention a = c->a;
+    int64_t bytes = 0;
+    a.kv_b = &c->kv_b;
+    a.out = out;
+    size_t scratch = prg_attend_scratch(e->table, threads, &a, m);
+    test_exec_scratch(e, scratch);
+    e->exec.weight_bytes = &bytes;
+    ck_assert_int_eq(prg_attend(&e->exec, &a, parts, n, NULL), PERIGEE_OK);
+    ck_assert_int_eq(bytes, (int64_t)prg_dtype_matrix_bytes(c->kv_b.dtype, c->kv_b.rows, c->kv_b.cols));
+    ck_assert_uint_eq(e->scratch.peak, scratch);
+}
+
+/* One sequence in chunks that cross tiles and blocks, all tables and threads: near the exact result, and bits that
+ * neither chunks nor threads change. */
+static void check(attend_case c, size_t first, bool bf16, double most) {
+    size_t w = c.a.heads * c.a.value;
+    double *want = malloc(c.m * w * sizeof *want);
+    float *of_set = NULL, *of_scalar = NULL;
+    for (size_t s = 0; s < TEST_SETS; s++) {
+        for (size_t k = 0; k < 6; k++) {
+            size_t threads = (size_t[]){1, 2, 5, 2, 1, 3}[k], chunk = (size_t[]){c.m, c.m, c.m, 1, 3, 7}[k];
+            test_exec e;
+            if (!test_exec_open(&e, test_sets[s], threads)) {
+                continue;
+            }
+            uint64_t seed = test_seed;
+            sequence q = make_sequence(&e.exec, &c.a, first, c.m, bf16);
+            test_seed = seed; /* the same for all */
+            reference(&c, &q, 0, want);
+            float *out = test_fill(c.m * w, 0, 1);
+            for (size_t t = 0; t < c.m; t += chunk) {
+                size_t m = c.m - t < chunk ? c.m - t : chunk;
+                prg_attention_part part = {t, m, first + t, q.cache};
+                attend(&e, &c, threads, &part, 1, m, out);
+            }
+            double error = test_error(out, want, c.m * w);
+            ck_assert_msg(error < most, "%s: %.2e", test_sets[s], error);
+            ck_assert_msg(k == 0 || test_same_bits(out, of_set, c.m * w), "%s %zu", test_sets[s], k);
+            if (k == 0) {
+                free(of_set);
+                of_set = out;
+            } else {
+                free(out);
+            }
+            drop_sequence(&q);
+            test_exec_close(&e);
+            test_seed = seed;
+        }
+    }
+    free(of_set);
+    free(of_scalar);
+    free(want);
+    drop(&c);
+}
+
+START_TEST(test_decode) {
+    check(make(7, 24, 20, 40, 12, PERIGEE_DTYPE_F32, 5), 200, false, 3e-6);
+    check(make(14, 32, 32, 64, 16, PERIGEE_DTYPE_BF16, 3), 61, false, 3e-6);
+}
+END_TEST
+
+START_TEST(test_prefill) {
+    check(make(3, 24, 20, 40, 12, PERIGEE_DTYPE_F32, 200), 0, false, 3e-6);
+    check(make(2, 17, 9, 21, 6, PERIGEE_DTYPE_F32, 70), 130, false, 3e-6);
+    check(make(2, 16, 16, 128, 64, PERIGEE_DTYPE_BF16, 33), 40, false, 3e-6);
+}
+END_TEST
+
+START_TEST(test_stored_forms) {
+    check(make(3, 32, 16, 64, 16, PERIGEE_DTYPE_F16, 20), 50, false, 3e-6);
+    check(make(2, 128, 128, 256, 16, PERIGEE_DTYPE_FP8, 5), 70, false, 3e-6);
+    check(make(3, 32, 16, 64, 0, PERIGEE_DTYPE_INT4, 20), 50, false, 3e-6);
+}
+END_TEST
+
+START_TEST(test_bf16_cache) {
+    check(make(5, 24, 20, 40, 12, PERIGEE_DTYPE_F32, 9), 190, true, 3e-6);
+    check(make(5, 32, 20, 64, 16, PERIGEE_DTYPE_BF16, 66), 0, true, 3e-6);
+}
+END_TEST
+
+/* Four sequences of 1, 30, 0 and 3 tokens in one call, with caches of 150, 0, 5 and 64: each as when alone, for every
+ * table. One sequence has values that would drown the others. */
+START_TEST(test_parts) {
+    enum { HEADS = 8, ROWS = 34 };
+    attend_case c = make(HEADS, 24, 20, 40, 12, PERIGEE_DTYPE_BF16, ROWS);
+    const size_t first[4] = {150, 0, 5, 64}, m[4] = {1, 30, 0, 3}, row[4] = {0, 1, 31, 31};
+    size_t w = HEADS * 20;
+    for (size_t s = 0; s < TEST_SETS * 2; s++) {
+        size_t threads = 1 + s % 2 * 2;
+        test_exec e;
+        if (!test_exec_open(&e, test_sets[s / 2], threads)) {
+            continue;
+        }
+        sequence q[4];
+        prg_attention_part parts[4];
+        for (size_t p = 0; p < 4; p++) {
+            q[p] = make_sequence(&e.exec, &c.a, first[p], m[p], false);
+            parts[p] = (prg_attention_part){row[p], m[p], first[p], q[p].cache};
+        }
+        float *together = test_fill(ROWS * w, 0, 1), *alone = test_fill(ROWS * w, 0, 1);
+        attend(&e, &c, threads, parts, 4, ROWS, together);
+        for (size_t p = 0; p < 4; p++) {
+            if (m[p]) {
+                attend(&e, &c, threads, parts + p, 1, m[p], alone);
+            }
+        }
+        ck_assert(test_same_bits(together, alone, ROWS * w));
+        double *want = malloc(ROWS * w * sizeof *want);
+        for (size_t p = 0; p < 4; p++) {
+            reference(&c, &q[p], row[p], want);
+            drop_sequence(&q[p]);
+        }
+        ck_assert_double_lt(test_error(together, want, ROWS * w), 3e-6);
+        free(want);
+        free(together);
+        free(alone);
+        test_exec_close(&e);
+    }
+    drop(&c);
+}
+END_TEST
+
+/* The tile alone: rows of one table against those of the plain one, bit for bit, over several tiles. */
+START_TEST(test_tables_agree) {
+    enum { ROWS = 13, RANK = 72, ROPE = 20, W = RANK + ROPE, TILES = 3, LDZ = 80 };
+    float *q = test_fill(18 * W, -1, 1), *latent = test_fill(TILES * 64 * W, -1, 1), first[ROWS * (LDZ + 2)];
+    for (size_t i = 0; i < W; i++) {
+        for (size_t j = 1; j < 6; j++) {
+            q[12 * W + i * 6 + j] = 0;
+        }
+    }
+    for (size_t s = 0; s < TEST_SETS; s++) {
+        test_exec e;
+        if (!test_exec_open(&e, test_sets[s], 1)) {
+            continue;
+        }
+        float state[ROWS * (LDZ + 2)] = {0};
+        float *scratch = malloc(PERIGEE_ATTENTION_SCRATCH(ROWS, W) * sizeof(float));
+        for (size_t i = 0; i < ROWS; i++) {
+            state[ROWS * LDZ + i] = -INFINITY;
+        }
+        for (size_t k = 0; k < TILES; k++) {
+            uint32_t visible[ROWS];
+            for (uint32_t i = 0; i < ROWS; i++) {
+                visible[i] = k + 1 < TILES ? 64 : i < 2 ? 0 : 3 * i;
+            }
+            perigee_attention_tile tile = {RANK,
+                                           ROPE,
+                                           ROWS,
+                                           q,
+                                           0.4f,
+                                           0,
+                                           latent + k * 64 * W,
+                                           k + 1 < TILES ? 64 : 37,
+                                           visible,
+                                           state + ROWS * LDZ,
+                                           state + ROWS * (LDZ + 1),
+                                           state,
+                                           scratch};
+            prg_kernel_table_row(e.table, PERIGEE_OP_ATTENTION, PERIGEE_DTYPE_NONE)->run.attention.tile(&tile);
+        }
+        if (s == 0) {
+            memcpy(first, state, sizeof first);
+        }
+        ck_assert(test_same_bits(first, state, ROWS * (LDZ + 2)));
+        free(scratch);
+        test_exec_close(&e);
+    }
+    free(q);
+    free(latent);
+}
+END_TEST
+
+PRG_SUITE("attention", NULL, NULL, test_decode, test_prefill, test_stored_forms, test_bf16_cache, test_parts,
+          test_tables_agree)
