@@ -99,7 +99,9 @@ typedef struct merge_list {
     uint32_t *next;   /* start of the part behind, or `length` */
     uint32_t *before; /* start of the part before; undefined for the first */
     uint32_t *pair;   /* rank of the part joined with the next; NO_PAIR where there is no part any more */
-    merge_heap heap;
+    uint64_t *first;  /* pairs of the start where those are in order already (runs of one character); else none */
+    uint64_t *first_end;
+    merge_heap heap; /* all others */
 } merge_list;
 
 enum { LIST_BYTES = 3 * sizeof(uint32_t) + 3 * sizeof(uint64_t) }; /* for a byte of text: each merge adds two pairs */
@@ -127,23 +129,38 @@ static void merge_at(merge_list *l, uint32_t start) {
     }
 }
 
-static void merge_long(merge_list *l, prg_ids *out) {
-    l->heap.count = 0;
+static void list_bytes(merge_list *l) {
+    bool ordered = true;
+    uint64_t *keys = l->first;
     for (uint32_t i = 0; i < l->length; i++) {
         l->next[i] = i + 1;
         l->before[i] = i - 1;
         l->pair[i] = i + 1 < l->length ? rank_between(l->ranks, l->piece, i, i + 2) : NO_PAIR;
         if (l->pair[i] != NO_PAIR) {
-            l->heap.keys[l->heap.count++] = (uint64_t)l->pair[i] << 32 | i;
+            uint64_t key = (uint64_t)l->pair[i] << 32 | i;
+            ordered = ordered && (keys == l->first || keys[-1] < key);
+            *keys++ = key;
         }
     }
+    if (ordered) {
+        l->first_end = keys;
+        l->heap = (merge_heap){keys, 0};
+        return;
+    }
+    l->heap = (merge_heap){l->first, (size_t)(keys - l->first)};
+    l->first_end = l->first;
     for (size_t i = l->heap.count / 4 + 1; i-- > 0;) {
         if (i < l->heap.count) {
             sift_down(&l->heap, i, l->heap.keys[i]);
         }
     }
-    while (l->heap.count > 0) {
-        uint64_t key = heap_pop(&l->heap);
+}
+
+static void merge_long(merge_list *l, prg_ids *out) {
+    list_bytes(l);
+    while (l->first < l->first_end || l->heap.count > 0) {
+        bool from_first = l->first < l->first_end && (l->heap.count == 0 || *l->first < l->heap.keys[0]);
+        uint64_t key = from_first ? *l->first++ : heap_pop(&l->heap);
         uint32_t start = (uint32_t)key;
         if (l->pair[start] == (uint32_t)(key >> 32)) {
             merge_at(l, start);
@@ -183,7 +200,7 @@ bool prg_bpe_encode(const prg_ranks *ranks, const unsigned char *piece, size_t l
     }
     uint64_t *keys = scratch->memory;
     uint32_t *lists = (uint32_t *)(keys + 3 * length);
-    merge_list l = {ranks, piece, (uint32_t)length, lists, lists + length, lists + 2 * length, {keys, 0}};
+    merge_list l = {ranks, piece, (uint32_t)length, lists, lists + length, lists + 2 * length, keys, keys, {keys, 0}};
     merge_long(&l, out);
     return true;
 }

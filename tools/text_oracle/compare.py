@@ -1,0 +1,44 @@
+"""Compares ids and speed with the tiktoken package in one run.
+
+Usage: compare.py BENCH_TEXT TIKTOKEN_MODEL TEXT_FILE
+"""
+import array
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import corpus
+import kimi
+
+bench, model, path = sys.argv[1:]
+oracle = kimi.Oracle(kimi.read_ranks(model))
+
+
+def ids_of(file):
+    """Ids of the library, and what it printed."""
+    with tempfile.NamedTemporaryFile() as out:
+        printed = subprocess.run([bench, model, file, out.name], check=True, capture_output=True, text=True).stdout
+        return array.array("i", pathlib.Path(out.name).read_bytes()).tolist(), printed
+
+
+text = pathlib.Path(path).read_text()
+best = min(
+    (lambda start: (oracle.encoding.encode_ordinary(text), time.process_time() - start)[1])(time.process_time())
+    for _ in range(5)
+)
+ids, printed = ids_of(path)
+print(printed, end="")
+print(f"tiktoken  {len(text.encode()) / 1e6 / best:.1f} MB/s")
+assert ids == oracle.encode(text), "ids differ"
+
+texts = list(corpus.TEXTS.values()) + [unit * times for unit, times in corpus.RUNS]
+texts += [corpus.random_text(seed, 20000) for seed in range(100, 140)]
+for number, text in enumerate(texts):
+    with tempfile.NamedTemporaryFile("wb") as file:
+        file.write(text.encode())
+        file.flush()
+        if text:
+            assert ids_of(file.name)[0] == oracle.encode(text), f"ids differ in text {number}"
+print(f"ids equal: the text and {len(texts)} others")
