@@ -1,22 +1,10 @@
 #include "perigee/model.h"
 
-#include <string.h>
-
+#include "api/path.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "model/model.h"
 #include "model/open.h"
-
-/* A path as a C string, of the context's allocator. */
-static perigee_status copy_path(perigee_context *context, const char *path, size_t length, char **out,
-                                perigee_error **err) {
-    length = length == SIZE_MAX ? strlen(path) : length;
-    if (length == 0 || memchr(path, 0, length)) {
-        return prg_fail(err, PERIGEE_E_ARGUMENT, "path is empty or holds a NUL byte");
-    }
-    *out = prg_strndup(context->allocator, path, length);
-    return *out ? PERIGEE_OK : prg_fail_memory(err);
-}
 
 perigee_status perigee_model_load(perigee_context *context, const char *path, size_t length,
                                   const perigee_options *options, perigee_progress_fn progress, void *progress_user,
@@ -30,7 +18,7 @@ perigee_status perigee_model_load(perigee_context *context, const char *path, si
     *out = NULL;
     perigee_status st = prg_options_check(options, 1u << PERIGEE_SCOPE_MODEL, err);
     if (st == PERIGEE_OK) {
-        st = copy_path(context, path, length, &copy, err);
+        st = prg_api_path(context, path, length, &copy, err);
     }
     if (st == PERIGEE_OK) {
         st = prg_model_open(context, copy, options, &control, NULL, out, err);

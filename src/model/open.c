@@ -6,7 +6,7 @@
 #include "base/options.h"
 #include "os/os.h"
 
-perigee_status prg_model_place(const perigee_options *options, const prg_bound *bound, int64_t need, prg_placement *out,
+perigee_status prg_model_place(const perigee_options *options, int64_t resident_bytes, int64_t need, prg_placement *out,
                                perigee_error **err) {
     const char *where = prg_options_string(options, PERIGEE_OPTION_WEIGHTS);
     int64_t budget = prg_options_int(options, PERIGEE_OPTION_MEMORY_BUDGET);
@@ -14,15 +14,11 @@ perigee_status prg_model_place(const perigee_options *options, const prg_bound *
     if (!resident && !choose && strcmp(where, "mapped") != 0) {
         return prg_fail(err, PERIGEE_E_ARGUMENT, "option weights: \"%s\" is not auto, resident or mapped", where);
     }
-    out->resident_bytes = prg_store_resident_bytes(bound->parts, bound->part_count);
-    out->available = prg_os_memory_available("");
-    out->available = budget > 0 && budget < out->available ? budget : out->available;
-    bool fits = out->resident_bytes <= out->available && need <= out->available - out->resident_bytes;
-    if (resident && !fits) {
-        return prg_fail(err, PERIGEE_E_MEMORY, "resident weights take %lld bytes and %lld beside them; %lld are there",
-                        (long long)out->resident_bytes, (long long)need, (long long)out->available);
-    }
-    out->mapped = !resident && (!choose || !fits);
+    int64_t system = prg_os_memory_available("");
+    out->resident_bytes = resident_bytes;
+    out->available = budget > 0 && budget < system ? budget : system;
+    out->fits = resident_bytes <= out->available && need <= out->available - resident_bytes;
+    out->mapped = !resident && (!choose || !out->fits);
     return PERIGEE_OK;
 }
 
@@ -41,9 +37,15 @@ static perigee_status open_store(perigee_model *m, const prg_checkpoint *c, cons
                                  const perigee_options *options, const prg_load_control *control, perigee_error **err) {
     prg_store_plan plan = {c->paths, c->file_count, bound->parts, bound->part_count, bound->group_count, c->io};
     prg_placement place;
-    perigee_status st = prg_model_place(options, bound, bound->vector_bytes + PRG_MEMORY_RESERVE, &place, err);
+    int64_t resident = prg_store_resident_bytes(bound->parts, bound->part_count);
+    int64_t need = bound->vector_bytes + PRG_MEMORY_RESERVE;
+    perigee_status st = prg_model_place(options, resident, need, &place, err);
     if (st != PERIGEE_OK) {
         return st;
+    }
+    if (!place.mapped && !place.fits) {
+        return prg_fail(err, PERIGEE_E_MEMORY, "resident weights take %lld bytes and %lld beside them; %lld are there",
+                        (long long)resident, (long long)need, (long long)place.available);
     }
     if (place.mapped) {
         return prg_store_open_mapped(c->allocator, &plan, &m->store, err);

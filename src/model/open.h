@@ -11,12 +11,13 @@ enum { PRG_MEMORY_RESERVE = 256 << 20 };
 
 typedef struct prg_placement {
     bool mapped;
+    bool fits;              /* resident, with what is needed beside it */
     int64_t resident_bytes; /* of weights, were they resident */
     int64_t available;      /* the smaller of the budget and what the system has */
 } prg_placement;
 
 /* As the options `weights` and `memory_budget` say. `need`: bytes beside resident weights. */
-perigee_status prg_model_place(const perigee_options *options, const prg_bound *bound, int64_t need, prg_placement *out,
+perigee_status prg_model_place(const perigee_options *options, int64_t resident_bytes, int64_t need, prg_placement *out,
                                perigee_error **err);
 /* `io` NULL: the system. */
 perigee_status prg_model_open(perigee_context *context, const char *path, const perigee_options *options,
