@@ -18,7 +18,7 @@ INLINE void columns(weight_kind kind, const char *w, size_t row_bytes, size_t co
 #pragma GCC unroll 4
     for (int v = 0; v < VECTORS; v++) {
         const size_t before = (size_t)v * 16;
-        mask[v] = n >= before + 16 ? 0xffff : n > before ? (__mmask16)((1u << (n - before)) - 1) : 0;
+        mask[v] = (__mmask16)(n >= before + 16 ? 0xffffu : n > before ? (1u << (n - before)) - 1 : 0u);
 #pragma GCC unroll 4
         for (int t = 0; t < T; t++) {
             sum[t][v] = _mm512_setzero_ps();
