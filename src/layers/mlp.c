@@ -1,0 +1,41 @@
+/* The gated MLP of dense layers and shared experts. */
+#include "layers/layers.h"
+
+/* What lies between the products is as wide as the MLP: long chunks go in tiles of rows, so that it stays small. */
+enum { INNER_BYTES = 12 << 20, LEAST_ROWS = 64 };
+
+static size_t tile_rows(size_t m, size_t inner) {
+    size_t rows = INNER_BYTES / sizeof(float) / (inner > 0 ? inner : 1);
+    rows = rows < LEAST_ROWS ? LEAST_ROWS : rows & ~(size_t)(LEAST_ROWS - 1);
+    return m < rows ? m : rows;
+}
+
+perigee_status prg_layer_mlp(prg_pass *pass, const prg_mlp_weights *w, prg_gate act, const float *x, float *y,
+                             perigee_error **err) {
+    const prg_exec *exec = &pass->exec;
+    const size_t m = pass->m, hidden = pass->hidden, inner = w->gate.rows, mark = exec->scratch->used;
+    const size_t tile = tile_rows(m, inner);
+    const perigee_matrix gate = prg_store_matrix(pass->store, &w->gate);
+    const perigee_matrix up = prg_store_matrix(pass->store, &w->up);
+    const perigee_matrix down = prg_store_matrix(pass->store, &w->down);
+    float *mid = prg_layer_take(exec, tile * inner, sizeof *mid, err);
+    perigee_status st = mid ? PERIGEE_OK : PERIGEE_E_INTERNAL;
+    for (size_t t = 0; st == PERIGEE_OK && t < m; t += tile) {
+        const size_t rows = m - t < tile ? m - t : tile;
+        const prg_gated_job first = {&gate, &up, {x + t * hidden, hidden, rows, hidden, NULL}, mid, inner};
+        const prg_weighted_job second = {&down, {mid, inner, rows, inner, NULL}, NULL, NULL};
+        st = prg_gated_matmul(exec, &first, 1, act, err);
+        if (st == PERIGEE_OK) {
+            st = prg_weighted_matmul(exec, &second, 1, y + t * hidden, hidden, err);
+        }
+    }
+    exec->scratch->used = mark;
+    return st;
+}
+
+size_t prg_layer_mlp_scratch(const prg_sizing *sizing, size_t inner) {
+    const size_t tile = tile_rows(sizing->m, inner);
+    const size_t in = prg_matmul_scratch(sizing->table, sizing->threads, 1, tile, sizing->hidden);
+    const size_t back = prg_matmul_scratch(sizing->table, sizing->threads, 1, tile, inner);
+    return prg_scratch_bytes(tile * inner, sizeof(float)) + (in > back ? in : back);
+}

@@ -1,0 +1,115 @@
+/* A session: what one sequence holds over a model, and the passes that move it on. */
+#ifndef PRG_SESSION_SESSION_H
+#define PRG_SESSION_SESSION_H
+
+#include "model/model.h"
+#include "perigee/session.h"
+#include "session/plan.h"
+
+/* Latents of PRG_CACHE_BLOCK tokens, all layers: layer i at data + i * layer_bytes. Shared by forks until one writes.
+ */
+typedef struct prg_cache_block {
+    atomic_size_t references;
+    unsigned char pad[64 - sizeof(atomic_size_t)];
+    unsigned char data[];
+} prg_cache_block;
+
+/* The latent cache of a session. A position is valid if it lies below the session's: nothing is ever cleared. */
+typedef struct prg_cache {
+    prg_allocator *allocator;
+    size_t layers, rank, rope;
+    bool bf16;
+    size_t token_bytes, layer_bytes; /* of one layer: a token, a block */
+    prg_cache_block **blocks;        /* [limit], `count` of them in use */
+    void **view;                     /* [limit]: one layer's part of each */
+    size_t count, limit;
+} prg_cache;
+
+perigee_status prg_cache_init(prg_cache *cache, prg_allocator *allocator, const prg_config *config,
+                              const prg_session_plan *plan, perigee_error **err);
+void prg_cache_free(prg_cache *cache);
+/* Room for positions position … position + n - 1, none of them shared with another session. */
+perigee_status prg_cache_reserve(prg_cache *cache, size_t position, size_t n, perigee_error **err);
+/* Give back blocks that hold nothing below `position`. */
+void prg_cache_trim(prg_cache *cache, size_t position);
+/* The blocks that hold positions below `position`, into an empty cache of the same form. */
+void prg_cache_share(prg_cache *to, const prg_cache *from, size_t position);
+/* The cache of one layer, as attention takes it: valid until the next call for another layer. */
+prg_latents prg_cache_layer(prg_cache *cache, size_t layer);
+size_t prg_cache_bytes(const prg_cache *cache);
+
+/* Recurrent and convolution state of all KDA layers, twice: a step reads `live` and writes the other, which takes its
+ * place when the step is over. So a failed step has lost nothing. */
+typedef struct prg_recurrent {
+    size_t floats; /* of one layer */
+    size_t layers;
+    float *copy[2];
+    int live;
+} prg_recurrent;
+
+struct perigee_session {
+    perigee_model *model;
+    prg_session_plan plan;
+    size_t position;
+    int32_t *tokens; /* [plan.context]: what was taken in */
+    prg_cache cache;
+    prg_recurrent state;
+    float *logits; /* [logits_rows, vocabulary] */
+    size_t logits_rows;
+    perigee_trace_fn trace;
+    void *trace_user;
+    perigee_release_fn trace_release;
+    float *trace_values; /* [layers, trace_rows, hidden] */
+    size_t trace_rows;
+    perigee_statistics statistics;
+};
+
+/* `config` of a model that outlives the session. */
+perigee_status prg_session_new(perigee_model *model, const perigee_options *options, perigee_session **out,
+                               perigee_error **err);
+void prg_session_free(perigee_session *session);
+void prg_session_reset(perigee_session *session);
+void prg_session_set_trace(perigee_session *session, perigee_trace_fn trace, void *user, perigee_release_fn release);
+size_t prg_session_bytes(const perigee_session *session);
+
+/* One session's part of a pass. */
+typedef struct prg_run {
+    perigee_session *session;
+    const int32_t *tokens;
+    size_t m;
+    size_t first;      /* position of the first token */
+    bool in_place;     /* recurrent state goes on in the copy that is not live, where an earlier pass left it */
+    size_t logits_row; /* of the m rows, the first that gets logits; m: none */
+    float *logits;     /* [m - logits_row, vocabulary] */
+    float *trace;      /* [layers, m, hidden], or NULL */
+    size_t traced;     /* out: layers whose trace is there */
+    perigee_status status;
+    perigee_error *error; /* out: owned by the caller */
+} prg_run;
+
+typedef struct prg_pass_statistics {
+    int64_t weight_bytes, expert_reads;
+} prg_pass_statistics;
+
+/* All tokens of all runs through the model, once. The pool is entered and the scratch reserved. A status other than OK
+ * concerns all runs; a run that alone fails says so itself and takes nobody along. Positions are left to the caller. */
+perigee_status prg_forward(perigee_model *model, prg_run *runs, size_t n, perigee_cancel *cancel,
+                           prg_pass_statistics *statistics, perigee_error **err);
+
+/* One session's part of a step. */
+typedef struct prg_item {
+    perigee_session *session;
+    const int32_t *tokens;
+    size_t n;
+    perigee_logits which;
+    size_t rows;           /* out: rows of session->logits */
+    perigee_status status; /* out */
+    perigee_error *error;  /* out: owned by the caller */
+    size_t done;           /* tokens that passes have taken in */
+    size_t scheduled;      /* tokens in the pass at hand */
+} prg_item;
+
+/* Take tokens into different sessions of one model. A pass takes some of every session, at most its chunk. */
+void prg_decode(perigee_model *model, prg_item *items, size_t n, perigee_cancel *cancel);
+
+#endif

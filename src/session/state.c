@@ -1,0 +1,103 @@
+#include <string.h>
+
+#include "base/error.h"
+#include "session/session.h"
+
+static size_t state_floats(const prg_recurrent *state) {
+    return state->floats * state->layers;
+}
+
+static perigee_status make_state(prg_recurrent *state, prg_allocator *allocator, const prg_session_plan *plan,
+                                 perigee_error **err) {
+    *state = (prg_recurrent){.floats = plan->kda_floats, .layers = plan->kda_layers};
+    if (state->layers == 0) {
+        return PERIGEE_OK;
+    }
+    for (int i = 0; i < 2; i++) {
+        state->copy[i] = prg_calloc(allocator, state_floats(state), sizeof(float));
+        if (!state->copy[i]) {
+            return prg_fail_memory(err);
+        }
+    }
+    return PERIGEE_OK;
+}
+
+perigee_status prg_session_new(perigee_model *model, const perigee_options *options, perigee_session **out,
+                               perigee_error **err) {
+    const perigee_context *context = model->context;
+    prg_allocator *allocator = context->allocator;
+    prg_session_plan plan;
+    perigee_status st =
+        prg_session_plan_make(&model->config, context->table, prg_pool_threads(context->pool), options, &plan, err);
+    if (st != PERIGEE_OK) {
+        return st;
+    }
+    perigee_session *s = prg_calloc(allocator, 1, sizeof *s);
+    if (!s) {
+        return prg_fail_memory(err);
+    }
+    s->model = prg_model_hold(model);
+    s->plan = plan;
+    s->cache.allocator = allocator;
+    s->tokens = prg_alloc(allocator, plan.context * sizeof *s->tokens);
+    st = s->tokens ? PERIGEE_OK : prg_fail_memory(err);
+    if (st == PERIGEE_OK) {
+        st = prg_cache_init(&s->cache, allocator, &model->config, &plan, err);
+    }
+    if (st == PERIGEE_OK) {
+        st = make_state(&s->state, allocator, &plan, err);
+    }
+    if (st != PERIGEE_OK) {
+        prg_session_free(s);
+        return st;
+    }
+    *out = s;
+    return PERIGEE_OK;
+}
+
+void prg_session_free(perigee_session *session) {
+    if (!session) {
+        return;
+    }
+    perigee_model *model = session->model;
+    prg_allocator *allocator = model->context->allocator;
+    prg_session_set_trace(session, NULL, NULL, NULL);
+    prg_cache_free(&session->cache);
+    prg_free(allocator, session->state.copy[0]);
+    prg_free(allocator, session->state.copy[1]);
+    prg_free(allocator, session->tokens);
+    prg_free(allocator, session->logits);
+    prg_free(allocator, session);
+    perigee_model_free(model);
+}
+
+void prg_session_reset(perigee_session *session) {
+    session->position = 0;
+    if (session->state.layers > 0) {
+        memset(session->state.copy[session->state.live], 0, state_floats(&session->state) * sizeof(float));
+    }
+}
+
+void prg_session_set_trace(perigee_session *session, perigee_trace_fn trace, void *user, perigee_release_fn release) {
+    const perigee_release_fn old_release = session->trace_release;
+    void *old_user = session->trace_user;
+    session->trace = trace;
+    session->trace_user = user;
+    session->trace_release = release;
+    if (!trace) {
+        prg_free(session->model->context->allocator, session->trace_values);
+        session->trace_values = NULL;
+        session->trace_rows = 0;
+    }
+    if (old_release) {
+        old_release(old_user);
+    }
+}
+
+size_t prg_session_bytes(const perigee_session *session) {
+    const prg_config *config = &session->model->config;
+    return sizeof *session + session->plan.context * sizeof *session->tokens + prg_cache_bytes(&session->cache) +
+           2 * state_floats(&session->state) * sizeof(float) +
+           session->logits_rows * (size_t)config->vocabulary * sizeof(float) +
+           session->trace_rows * (size_t)(config->layers * config->hidden) * sizeof(float);
+}
