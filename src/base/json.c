@@ -73,7 +73,8 @@ static int emit(prg_json_stream *s, prg_json_event event, const char *text, size
 static int enter(prg_json_stream *s, prg_json_event event) {
     if (++s->depth > s->depth_limit) {
         s->status = prg_fail_at(&s->error, PERIGEE_E_FORMAT, (prg_where){NULL, s->file, -1, -1},
-                                "JSON nested deeper than %zu levels", s->depth_limit);
+                                "%s%sJSON nested deeper than %zu levels", s->file ? s->file : "", s->file ? ": " : "",
+                                s->depth_limit);
         return 0;
     }
     return emit(s, event, NULL, 0);
@@ -162,8 +163,9 @@ static perigee_status conclude(prg_json_stream *s, yajl_status result, size_t le
         return s->status;
     }
     int64_t at = s->fed + (int64_t)yajl_get_bytes_consumed(s->parser);
-    s->status = prg_fail_at(err, PERIGEE_E_FORMAT, (prg_where){NULL, s->file, at, -1},
-                            "not well-formed JSON at byte %lld", (long long)at);
+    s->status =
+        prg_fail_at(err, PERIGEE_E_FORMAT, (prg_where){NULL, s->file, at, -1}, "%s%snot well-formed JSON at byte %lld",
+                    s->file ? s->file : "", s->file ? ": " : "", (long long)at);
     return s->status;
 }
 

@@ -22,7 +22,7 @@ perigee_status prg_model_place(const perigee_options *options, int64_t resident_
     return PERIGEE_OK;
 }
 
-static perigee_status check_options(const perigee_options *options, perigee_error **err) {
+perigee_status prg_model_check_options(const perigee_options *options, perigee_error **err) {
     const char *trunk = prg_options_string(options, PERIGEE_OPTION_TRUNK);
     if (strcmp(trunk, "q8_0") == 0) {
         return prg_fail(err, PERIGEE_E_UNSUPPORTED, "option trunk: q8_0 is not supported yet");
@@ -104,7 +104,7 @@ static perigee_status fill_model(perigee_model *m, prg_checkpoint *c, const peri
 perigee_status prg_model_open(perigee_context *context, const char *path, const perigee_options *options,
                               const prg_load_control *control, const prg_io *io, perigee_model **out,
                               perigee_error **err) {
-    perigee_status st = check_options(options, err);
+    perigee_status st = prg_model_check_options(options, err);
     if (st != PERIGEE_OK) {
         return st;
     }

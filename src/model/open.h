@@ -16,6 +16,8 @@ typedef struct prg_placement {
     int64_t available;      /* the smaller of the budget and what the system has */
 } prg_placement;
 
+/* Values of options that the library does not have. */
+perigee_status prg_model_check_options(const perigee_options *options, perigee_error **err);
 /* As the options `weights` and `memory_budget` say. `need`: bytes beside resident weights. */
 perigee_status prg_model_place(const perigee_options *options, int64_t resident_bytes, int64_t need, prg_placement *out,
                                perigee_error **err);

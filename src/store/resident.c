@@ -173,12 +173,12 @@ static void report(loading *l, int64_t total, const prg_load_control *control) {
     if (!control || atomic_load(&l->stop)) {
         return;
     }
-    if (perigee_cancel_triggered(control->cancel)) {
-        prg_fail(&error, PERIGEE_E_CANCELLED, "the load was cancelled");
-        fail_load(l, PERIGEE_E_CANCELLED, error);
-    } else if (control->progress && control->progress(atomic_load(&l->done), total, control->user) != 0) {
+    if (control->progress && control->progress(atomic_load(&l->done), total, control->user) != 0) {
         prg_fail(&error, PERIGEE_E_CALLBACK, "the load was stopped by the progress callback");
         fail_load(l, PERIGEE_E_CALLBACK, error);
+    } else if (perigee_cancel_triggered(control->cancel)) {
+        prg_fail(&error, PERIGEE_E_CANCELLED, "the load was cancelled");
+        fail_load(l, PERIGEE_E_CANCELLED, error);
     }
 }
 
