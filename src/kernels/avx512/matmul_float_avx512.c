@@ -134,6 +134,7 @@ INLINE void tile(const float *panel, const float *const *x, size_t halves, float
         }
     }
     const float *x0 = x[0], *x1 = x[T > 1 ? 1 : 0], *x2 = x[T > 2 ? 2 : 0], *x3 = x[T > 3 ? 3 : 0];
+#pragma GCC unroll 4
     for (size_t i = 0; i < halves * 16; i += 16, panel += ROWS * 16) {
         __m512 v[ROWS];
 #pragma GCC unroll 6
@@ -188,6 +189,18 @@ static void finish(const float *sums, size_t tokens, size_t n, float *y, size_t 
     }
 }
 
+/* While a tile of rows [t, t + TOKENS) of `tokens` computes, its share of the bytes that the same group of rows of the
+ * next panel will be made of. */
+INLINE void prefetch_share(weight_kind kind, const perigee_matrix *w, size_t row, size_t step, size_t steps, size_t t,
+                           size_t tokens) {
+    const size_t lines = steps * PRG_STEP * kind_bytes(kind) / 64, all = ROWS * lines;
+    const size_t last = t + TOKENS < tokens ? all * (t + TOKENS) / tokens : all;
+    const char *p = (const char *)w->codes + row * w->row_bytes + step * PRG_STEP * kind_bytes(kind);
+    for (size_t i = all * t / tokens; i < last; i++) {
+        _mm_prefetch(p + i / lines * w->row_bytes + i % lines * 64, _MM_HINT_T1);
+    }
+}
+
 /* `n` <= PANEL_ROWS rows by rows [begin, end) of the activations. */
 INLINE void panel_rows(weight_kind kind, const perigee_matrix *w, size_t first, size_t n, const void *packed,
                        const uint32_t *rows, size_t begin, size_t end, float *y, size_t ldy, float *scratch) {
@@ -196,14 +209,15 @@ INLINE void panel_rows(weight_kind kind, const perigee_matrix *w, size_t first, 
     for (size_t s = 0; s < steps; s += PANEL_STEPS) {
         const size_t last = s + PANEL_STEPS < steps ? s + PANEL_STEPS : steps, halves = 2 * (last - s);
         fill_panel(kind, w, first, n, s, last, panel);
-        float *sum = sums;
         for (size_t r = 0; r < n; r += ROWS) {
-            for (size_t t = begin; t < end; t += TOKENS, sum += ROWS * TOKENS * 16) {
+            for (size_t t = begin; t < end; t += TOKENS) {
                 const float *x[TOKENS];
+                float *sum = sums + (r / ROWS * (CHUNK / TOKENS) + (t - begin) / TOKENS) * ROWS * TOKENS * 16;
                 const size_t tokens = end - t < TOKENS ? end - t : TOKENS;
                 for (size_t i = 0; i < tokens; i++) {
                     x[i] = x_row(packed, bytes, rows, t + i) + s * PRG_STEP;
                 }
+                prefetch_share(kind, w, first + n + r, s, last - s, t - begin, end - begin);
                 tile_any(panel + r * halves * 16, x, halves, sum, s == 0, tokens);
                 if (last == steps) {
                     finish(sum, tokens, n - r < ROWS ? n - r : ROWS, y + t * ldy + r, ldy);

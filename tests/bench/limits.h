@@ -1,0 +1,83 @@
+/* What this machine can do, measured where the benchmark runs: seconds of this thread's processor time, so that a busy
+ * machine disturbs less; the best of several short runs. */
+#ifndef PRG_BENCH_LIMITS_H
+#define PRG_BENCH_LIMITS_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+
+static inline double limit_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Huge pages, written once; for weights that are larger than any cache. */
+static inline void *limit_buffer(size_t bytes) {
+    const size_t unit = (size_t)2 << 20;
+    char *p = mmap(NULL, bytes + unit, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) {
+        perror("mmap");
+        exit(1);
+    }
+    p = (char *)(((uintptr_t)p + unit - 1) & ~(uintptr_t)(unit - 1));
+    madvise(p, bytes, MADV_HUGEPAGE);
+    uint64_t x = 88172645463325252u;
+    for (size_t i = 0; i + 8 <= bytes; i += 8) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        *(uint64_t *)(void *)(p + i) = x;
+    }
+    return p;
+}
+
+typedef long long limit_vector __attribute__((vector_size(64)));
+static volatile long long limit_sink;
+
+/* Seconds to read all of a buffer in one linear stream. */
+__attribute__((noinline)) static double limit_read(const void *p, size_t bytes) {
+    const limit_vector *v = p;
+    limit_vector a = {0}, b = a, c = a, d = a;
+    const double begin = limit_seconds();
+    for (size_t i = 0; i + 4 <= bytes / sizeof *v; i += 4) {
+        a ^= v[i];
+        b ^= v[i + 1];
+        c ^= v[i + 2];
+        d ^= v[i + 3];
+    }
+    a ^= b ^ c ^ d;
+    limit_sink = a[0] ^ a[1] ^ a[2] ^ a[3] ^ a[4] ^ a[5] ^ a[6] ^ a[7];
+    return limit_seconds() - begin;
+}
+
+#if defined(__x86_64__)
+#define LIMIT_LINE(op, to) op " %%zmm0, %%zmm1, %%zmm" #to "\n"
+#define LIMIT_LOOP(op)                                                                                                 \
+    "vpxorq %%zmm0, %%zmm0, %%zmm0\nvpxorq %%zmm1, %%zmm1, %%zmm1\n1:\n" LIMIT_LINE(op, 4) LIMIT_LINE(op, 5)           \
+        LIMIT_LINE(op, 6) LIMIT_LINE(op, 7) LIMIT_LINE(op, 8) LIMIT_LINE(op, 9) LIMIT_LINE(op, 10) LIMIT_LINE(op, 11)  \
+            LIMIT_LINE(op, 12) LIMIT_LINE(op, 13) LIMIT_LINE(op, 14) LIMIT_LINE(op, 15) "dec %0\njnz 1b\n"
+/* Multiply-adds per second of 12 registers of AVX-512. */
+#define LIMIT_RATE(name, op, each)                                                                                     \
+    __attribute__((noinline, unused)) static double name(void) {                                                       \
+        double best = 1e9;                                                                                             \
+        for (int i = 0; i < 5; i++) {                                                                                  \
+            long n = 1000000;                                                                                          \
+            const double begin = limit_seconds();                                                                      \
+            __asm__ volatile(LIMIT_LOOP(op)                                                                            \
+                             : "+r"(n)::"zmm0", "zmm1", "zmm4", "zmm5", "zmm6", "zmm7", "zmm8", "zmm9", "zmm10",       \
+                               "zmm11", "zmm12", "zmm13", "zmm14", "zmm15", "cc");                                     \
+            const double seconds = limit_seconds() - begin;                                                            \
+            best = seconds < best ? seconds : best;                                                                    \
+        }                                                                                                              \
+        return 1000000.0 * 12 * (each) / best;                                                                         \
+    }
+LIMIT_RATE(limit_f32, "vfmadd231ps", 16)
+LIMIT_RATE(limit_bf16, "vdpbf16ps", 32)
+LIMIT_RATE(limit_int8, "vpdpbusd", 64)
+#endif
+
+#endif
