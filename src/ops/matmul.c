@@ -230,16 +230,7 @@ static void run_plain(section *s, size_t i, size_t from, size_t to, char *scratc
 
 static void activate(const section *s, const float *gate, const float *up, size_t n, float *y) {
     const int situ = s->gate.kind == PRG_SITU;
-    if (s->gated) {
-        s->gated->run.gated.gated(gate, up, n, situ, s->gate.beta, s->gate.linear_beta, y);
-        return;
-    }
-    for (size_t i = 0; i < n; i++) {
-        const float g = gate[i], u = up[i], sigmoid = 1 / (1 + expf(-g));
-        const float linear = s->gate.linear_beta;
-        const float left = situ ? s->gate.beta * tanhf(g / s->gate.beta) : g;
-        y[i] = left * sigmoid * (situ && linear != 0 ? linear * tanhf(u / linear) : u);
-    }
+    s->gated->run.gated.gated(gate, up, n, situ, s->gate.beta, s->gate.linear_beta, y);
 }
 
 static void run_gated(section *s, size_t i, size_t from, size_t to, char *scratch) {
