@@ -2,6 +2,7 @@
 #ifndef PERIGEE_STATE_H
 #define PERIGEE_STATE_H
 
+#include "perigee/generate.h"
 #include "perigee/session.h"
 
 #ifdef __cplusplus
@@ -48,8 +49,11 @@ PERIGEE_API void perigee_prefix_cache_free(perigee_prefix_cache *cache);
  * is not kept, which is no error. Since 0.1. */
 PERIGEE_API perigee_status perigee_prefix_cache_put(perigee_prefix_cache *cache, perigee_session *session,
                                                     perigee_error **err);
-/** A session that holds the longest prefix of `tokens` known, at most n - 1 of them; an empty one if there is none. The
- * caller owns it and feeds the rest. `options` as for perigee_session_new(). Since 0.1. */
+/**
+ * A session that holds the longest prefix of `tokens` that can be had, at most n - 1 of them, with the options of the
+ * one that was put in; an empty one with `options` if nothing fits. The caller owns it and feeds the rest
+ * (perigee_session_feed()). Since 0.1.
+ */
 PERIGEE_API perigee_status perigee_prefix_cache_get(perigee_prefix_cache *cache, const int32_t *tokens, size_t n,
                                                     const perigee_options *options, perigee_session **out,
                                                     perigee_error **err);
@@ -62,32 +66,37 @@ typedef int (*perigee_write_fn)(const void *data, size_t size, void *user);
  */
 typedef int64_t (*perigee_read_fn)(void *data, size_t size, void *user);
 
-/** Bytes that a save takes now. Since 0.1. */
-PERIGEE_API perigee_status perigee_state_size(const perigee_session *session, size_t *size, perigee_error **err);
+/** Bytes that a save takes now, with a sampler (NULL: without). Since 0.1. */
+PERIGEE_API perigee_status perigee_state_size(const perigee_session *session, const perigee_sampler *sampler,
+                                              size_t *size, perigee_error **err);
 /**
- * Save position, tokens, cache and states (docs/state-format.md) to a buffer of `capacity` bytes. *written receives the
- * bytes used, or needed with PERIGEE_E_BUFFER. The session is unchanged. Since 0.1.
+ * Save position, tokens, cache, states and, unless NULL, a sampler (docs/state-format.md) to a buffer of `capacity`
+ * bytes. *written receives the bytes used, or needed with PERIGEE_E_BUFFER. Nothing of session and sampler changes.
+ * Since 0.1.
  */
-PERIGEE_API perigee_status perigee_state_save(const perigee_session *session, void *buffer, size_t capacity,
-                                              size_t *written, perigee_error **err);
+PERIGEE_API perigee_status perigee_state_save(const perigee_session *session, const perigee_sampler *sampler,
+                                              void *buffer, size_t capacity, size_t *written, perigee_error **err);
 /** Save through a callback. Since 0.1. */
-PERIGEE_API perigee_status perigee_state_save_to(const perigee_session *session, perigee_write_fn write, void *user,
-                                                 perigee_error **err);
-/** Save to a file, atomically: written aside, synced, renamed; `path` holds the old state or the new one. Since 0.1. */
-PERIGEE_API perigee_status perigee_state_save_file(const perigee_session *session, const char *path, size_t length,
-                                                   perigee_error **err);
+PERIGEE_API perigee_status perigee_state_save_to(const perigee_session *session, const perigee_sampler *sampler,
+                                                 perigee_write_fn write, void *user, perigee_error **err);
+/** Save to a file, atomically: written aside in the same folder, synced, renamed; `path` (`length` bytes, SIZE_MAX:
+ * ends in NUL) holds the old state or the new one. Since 0.1. */
+PERIGEE_API perigee_status perigee_state_save_file(const perigee_session *session, const perigee_sampler *sampler,
+                                                   const char *path, size_t length, perigee_error **err);
 /**
- * Load what a save of the same model wrote, under any kernel table. Transactional: on failure the session is unchanged.
- * PERIGEE_E_FORMAT, _TRUNCATED, _CHECKSUM, _VERSION, _MISMATCH (another model), _CONTEXT_FULL, _MEMORY, _IO. Since 0.1.
+ * Load what a save of the same model wrote, under any kernel table, and into `sampler` (unless NULL) the sampler that
+ * was saved with it. Transactional: on failure session and sampler are unchanged. PERIGEE_E_FORMAT, _TRUNCATED,
+ * _CHECKSUM, _VERSION, _MISMATCH (another model or cache type), _NOT_FOUND (no sampler in it), _CONTEXT_FULL, _MEMORY,
+ * _IO. Since 0.1.
  */
-PERIGEE_API perigee_status perigee_state_load(perigee_session *session, const void *buffer, size_t size,
-                                              perigee_error **err);
+PERIGEE_API perigee_status perigee_state_load(perigee_session *session, perigee_sampler *sampler, const void *buffer,
+                                              size_t size, perigee_error **err);
 /** Load through a callback. Since 0.1. */
-PERIGEE_API perigee_status perigee_state_load_from(perigee_session *session, perigee_read_fn read, void *user,
-                                                   perigee_error **err);
+PERIGEE_API perigee_status perigee_state_load_from(perigee_session *session, perigee_sampler *sampler,
+                                                   perigee_read_fn read, void *user, perigee_error **err);
 /** Load from a file. Since 0.1. */
-PERIGEE_API perigee_status perigee_state_load_file(perigee_session *session, const char *path, size_t length,
-                                                   perigee_error **err);
+PERIGEE_API perigee_status perigee_state_load_file(perigee_session *session, perigee_sampler *sampler, const char *path,
+                                                   size_t length, perigee_error **err);
 
 #ifdef __cplusplus
 }

@@ -25,6 +25,10 @@ int64_t perigee_session_context(const perigee_session *session) {
     return session ? (int64_t)session->plan.context : 0;
 }
 
+size_t perigee_session_vocabulary(const perigee_session *session) {
+    return session ? (size_t)session->model->config.vocabulary : 0;
+}
+
 void perigee_session_reset(perigee_session *session) {
     if (session) {
         prg_session_reset(session);

@@ -57,6 +57,9 @@ size_t prg_sampler_save_size(const perigee_sampler *sampler);
 void prg_sampler_save(const perigee_sampler *sampler, unsigned char *bytes);
 perigee_status prg_sampler_load(prg_allocator *allocator, const unsigned char *bytes, size_t size,
                                 perigee_sampler **out, perigee_error **err);
+/* Load into a sampler that is there; unchanged on failure. */
+perigee_status prg_sampler_restore(perigee_sampler *sampler, const unsigned char *bytes, size_t size,
+                                   perigee_error **err);
 
 /* Adds a checked stage; the arrays are copied. */
 perigee_status prg_sampler_add(perigee_sampler *sampler, const prg_stage *stage, perigee_error **err);

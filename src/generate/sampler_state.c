@@ -145,3 +145,16 @@ perigee_status prg_sampler_load(prg_allocator *allocator, const unsigned char *b
     *out = s;
     return PERIGEE_OK;
 }
+
+perigee_status prg_sampler_restore(perigee_sampler *sampler, const unsigned char *bytes, size_t size,
+                                   perigee_error **err) {
+    perigee_sampler *fresh = NULL;
+    perigee_status st = prg_sampler_load(sampler->allocator, bytes, size, &fresh, err);
+    if (st == PERIGEE_OK) {
+        const perigee_sampler old = *sampler;
+        *sampler = *fresh;
+        *fresh = old;
+        perigee_sampler_free(fresh);
+    }
+    return st;
+}

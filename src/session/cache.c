@@ -65,7 +65,7 @@ static perigee_status unshare(prg_cache *cache, size_t index, size_t tokens, per
     return PERIGEE_OK;
 }
 
-perigee_status prg_cache_reserve(prg_cache *cache, size_t position, size_t n, perigee_error **err) {
+perigee_status prg_cache_reserve(prg_cache *cache, size_t position, size_t n, size_t valid, perigee_error **err) {
     if (cache->layers == 0) {
         return PERIGEE_OK;
     }
@@ -74,7 +74,8 @@ perigee_status prg_cache_reserve(prg_cache *cache, size_t position, size_t n, pe
     /* a block that begins above the position holds nothing, whoever shares it */
     for (size_t i = position / PRG_CACHE_BLOCK; st == PERIGEE_OK && i < before && i < need; i++) {
         const size_t begin = i * PRG_CACHE_BLOCK;
-        st = unshare(cache, i, position > begin ? position - begin : 0, err);
+        const size_t kept = valid > begin ? valid - begin : 0;
+        st = unshare(cache, i, kept < PRG_CACHE_BLOCK ? kept : PRG_CACHE_BLOCK, err);
     }
     while (st == PERIGEE_OK && cache->count < need) {
         cache->blocks[cache->count] = new_block(cache);

@@ -28,9 +28,9 @@ static perigee_status check_item(const prg_item *item, perigee_error **err) {
                             (int)item->tokens[i], (long long)vocabulary);
         }
     }
-    if (item->n > s->plan.context - s->position) {
+    if (item->n > s->plan.context - item->start) {
         return prg_fail(err, PERIGEE_E_CONTEXT_FULL, "%zu tokens at position %zu: the context has room for %zu",
-                        item->n, s->position, s->plan.context);
+                        item->n, item->start, s->plan.context);
     }
     return PERIGEE_OK;
 }
@@ -86,6 +86,9 @@ static perigee_status reserve_trace(const prg_item *item, perigee_error **err) {
 /* All that a step takes is had before it begins. */
 static perigee_status prepare(prg_item *item, perigee_error **err) {
     perigee_session *s = item->session;
+    if (!item->again) {
+        item->start = s->position;
+    }
     perigee_status st = check_item(item, err);
     if (st == PERIGEE_OK) {
         st = reserve_logits(item, err);
@@ -94,7 +97,7 @@ static perigee_status prepare(prg_item *item, perigee_error **err) {
         st = reserve_trace(item, err);
     }
     if (st == PERIGEE_OK) {
-        st = prg_cache_reserve(&s->cache, s->position, item->n, err);
+        st = prg_cache_reserve(&s->cache, item->start, item->n, s->position, err);
     }
     return st;
 }
@@ -136,8 +139,8 @@ static prg_run run_of(const prg_item *item) {
     prg_run run = {.session = s,
                    .tokens = item->tokens + item->done,
                    .m = m,
-                   .first = s->position + item->done,
-                   .in_place = item->done > 0,
+                   .first = item->start + item->done,
+                   .in_place = item->again || item->done > 0,
                    .logits_row = m,
                    .logits = s->logits,
                    .trace = s->trace ? s->trace_values : NULL};
@@ -241,6 +244,8 @@ static void run_pass(perigee_model *model, prg_item *items, size_t n, prg_run *r
             continue;
         }
         item->done += item->scheduled;
+        prg_checkpoints_note(item->session, item->start + item->done,
+                             run->session->state.copy[!run->session->state.live]);
     }
     perigee_error_free(error);
 }
@@ -250,13 +255,14 @@ static void finish(prg_item *item) {
     perigee_session *s = item->session;
     const bool cancelled = item->status == PERIGEE_E_CANCELLED;
     if (item->done > 0 && (item->status == PERIGEE_OK || cancelled)) {
-        memcpy(s->tokens + s->position, item->tokens, item->done * sizeof *s->tokens);
-        s->position += item->done;
+        memmove(s->tokens + item->start, item->tokens, item->done * sizeof *s->tokens);
+        s->position = item->start + item->done;
         s->statistics.tokens += (int64_t)item->done;
         s->state.live = s->state.layers > 0 ? !s->state.live : 0;
     }
     if (item->status != PERIGEE_OK) {
         prg_cache_trim(&s->cache, s->position);
+        prg_checkpoints_trim(s, s->position);
     } else if (item->which != PERIGEE_LOGITS_NONE) {
         item->rows = item->which == PERIGEE_LOGITS_ALL ? item->n : 1;
     }

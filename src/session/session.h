@@ -28,8 +28,9 @@ typedef struct prg_cache {
 perigee_status prg_cache_init(prg_cache *cache, prg_allocator *allocator, const prg_config *config,
                               const prg_session_plan *plan, perigee_error **err);
 void prg_cache_free(prg_cache *cache);
-/* Room for positions position … position + n - 1, none of them shared with another session. */
-perigee_status prg_cache_reserve(prg_cache *cache, size_t position, size_t n, perigee_error **err);
+/* Room for positions position … position + n - 1, none of them shared with another session. Of a block that was shared,
+ * the positions below `valid` are kept. */
+perigee_status prg_cache_reserve(prg_cache *cache, size_t position, size_t n, size_t valid, perigee_error **err);
 /* Give back blocks that hold nothing below `position`. */
 void prg_cache_trim(prg_cache *cache, size_t position);
 /* The blocks that hold positions below `position`, into an empty cache of the same form. */
@@ -47,6 +48,17 @@ typedef struct prg_recurrent {
     int live;
 } prg_recurrent;
 
+/* Copies of the recurrent state at earlier positions, ascending, to rewind to. */
+typedef struct prg_checkpoint {
+    size_t position;
+    float *state; /* all KDA layers, as in prg_recurrent */
+} prg_checkpoint;
+
+typedef struct prg_checkpoints {
+    prg_checkpoint *list; /* [limit] */
+    size_t count, limit, every;
+} prg_checkpoints;
+
 struct perigee_session {
     perigee_model *model;
     prg_session_plan plan;
@@ -54,6 +66,7 @@ struct perigee_session {
     int32_t *tokens; /* [plan.context]: what was taken in */
     prg_cache cache;
     prg_recurrent state;
+    prg_checkpoints checkpoints;
     float *logits; /* [logits_rows, vocabulary] */
     size_t logits_rows;
     perigee_trace_fn trace;
@@ -67,10 +80,63 @@ struct perigee_session {
 /* `config` of a model that outlives the session. */
 perigee_status prg_session_new(perigee_model *model, const perigee_options *options, perigee_session **out,
                                perigee_error **err);
+/* An empty session with the same options. */
+perigee_status prg_session_like(const perigee_session *session, perigee_session **out, perigee_error **err);
 void prg_session_free(perigee_session *session);
 void prg_session_reset(perigee_session *session);
 void prg_session_set_trace(perigee_session *session, perigee_trace_fn trace, void *user, perigee_release_fn release);
 size_t prg_session_bytes(const perigee_session *session);
+/* Floats of one copy of the recurrent state. */
+size_t prg_state_floats(const prg_recurrent *state);
+
+/* After a pass that ends at `position` with `state`: keep a copy if the last one lies far enough back. No memory for it
+ * is no failure. */
+void prg_checkpoints_note(perigee_session *session, size_t position, const float *state);
+/* Forget those above `position`. */
+void prg_checkpoints_trim(perigee_session *session, size_t position);
+/* The newest that is not above `position`, or NULL. */
+const prg_checkpoint *prg_checkpoints_find(const perigee_session *session, size_t position);
+
+/* A second session at the same position. */
+perigee_status prg_session_fork(const perigee_session *session, perigee_session **out, perigee_error **err);
+/* Back to `position`; *nearest the greatest position not above it that can be had. */
+perigee_status prg_session_rewind(perigee_session *session, size_t position, size_t *nearest, perigee_cancel *cancel,
+                                  perigee_error **err);
+/* The greatest position not above `position` that a rewind reaches. */
+size_t prg_session_nearest(const perigee_session *session, size_t position);
+
+/* What a host's bytes come from or go to. Either returns OK or a status with *err filled in. */
+typedef struct prg_sink {
+    perigee_status (*write)(void *user, const void *data, size_t size, perigee_error **err);
+    void *user;
+} prg_sink;
+
+typedef struct prg_source {
+    /* Exactly `size` bytes; PERIGEE_E_TRUNCATED where there are fewer. */
+    perigee_status (*read)(void *user, void *data, size_t size, perigee_error **err);
+    void *user;
+    const char *file; /* for messages; may be NULL */
+} prg_source;
+
+/* Saved states: docs/state-format.md. `extra` is carried along: what a sampler needs. */
+size_t prg_snapshot_size(const perigee_session *session, size_t extra);
+perigee_status prg_snapshot_save(const perigee_session *session, const void *extra, size_t extra_size,
+                                 const prg_sink *sink, perigee_error **err);
+/* A state that was read and checked, not yet the session's. */
+typedef struct prg_loaded {
+    size_t position;
+    int32_t *tokens;
+    prg_cache cache;
+    unsigned char *extra;
+    size_t extra_size;
+} prg_loaded;
+
+/* On success prg_snapshot_commit() or prg_snapshot_drop() must follow. The session is unchanged until the commit, which
+ * can't fail. */
+perigee_status prg_snapshot_load(perigee_session *session, const prg_source *source, prg_loaded *out,
+                                 perigee_error **err);
+void prg_snapshot_commit(perigee_session *session, prg_loaded *loaded);
+void prg_snapshot_drop(perigee_session *session, prg_loaded *loaded);
 
 /* One session's part of a pass. */
 typedef struct prg_run {
@@ -102,6 +168,9 @@ typedef struct prg_item {
     const int32_t *tokens;
     size_t n;
     perigee_logits which;
+    bool again;            /* the tokens stand at `start`, below the session's position, and the state there in the copy
+                              that is not live: nothing of the session changes unless a pass is finished */
+    size_t start;          /* position of the first token; set by prg_decode() unless `again` */
     size_t rows;           /* out: rows of session->logits */
     perigee_status status; /* out */
     perigee_error *error;  /* out: owned by the caller */

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "session/session.h"
 
-static size_t state_floats(const prg_recurrent *state) {
+size_t prg_state_floats(const prg_recurrent *state) {
     return state->floats * state->layers;
 }
 
@@ -13,39 +13,46 @@ static perigee_status make_state(prg_recurrent *state, prg_allocator *allocator,
     if (state->layers == 0) {
         return PERIGEE_OK;
     }
-    for (int i = 0; i < 2; i++) {
-        state->copy[i] = prg_calloc(allocator, state_floats(state), sizeof(float));
-        if (!state->copy[i]) {
-            return prg_fail_memory(err);
-        }
-    }
-    return PERIGEE_OK;
+    /* the second copy is written before it is read */
+    state->copy[0] = prg_calloc(allocator, prg_state_floats(state), sizeof(float));
+    state->copy[1] = prg_alloc(allocator, prg_state_floats(state) * sizeof(float));
+    return state->copy[0] && state->copy[1] ? PERIGEE_OK : prg_fail_memory(err);
 }
 
-perigee_status prg_session_new(perigee_model *model, const perigee_options *options, perigee_session **out,
-                               perigee_error **err) {
-    const perigee_context *context = model->context;
-    prg_allocator *allocator = context->allocator;
-    prg_session_plan plan;
-    perigee_status st =
-        prg_session_plan_make(&model->config, context->table, prg_pool_threads(context->pool), options, &plan, err);
-    if (st != PERIGEE_OK) {
-        return st;
+static perigee_status make_checkpoints(prg_checkpoints *checkpoints, prg_allocator *allocator,
+                                       const prg_session_plan *plan, perigee_error **err) {
+    const size_t bytes = plan->kda_floats * plan->kda_layers * sizeof(float);
+    checkpoints->every = plan->checkpoint_every;
+    checkpoints->limit = bytes > 0 ? (size_t)plan->checkpoints / bytes : 0;
+    const size_t useful = plan->context / plan->checkpoint_every + 1;
+    checkpoints->limit = checkpoints->limit < useful ? checkpoints->limit : useful;
+    if (checkpoints->limit == 0) {
+        return PERIGEE_OK;
     }
+    checkpoints->list = prg_calloc(allocator, checkpoints->limit, sizeof *checkpoints->list);
+    return checkpoints->list ? PERIGEE_OK : prg_fail_memory(err);
+}
+
+static perigee_status make_session(perigee_model *model, const prg_session_plan *plan, perigee_session **out,
+                                   perigee_error **err) {
+    prg_allocator *allocator = model->context->allocator;
     perigee_session *s = prg_calloc(allocator, 1, sizeof *s);
     if (!s) {
         return prg_fail_memory(err);
     }
     s->model = prg_model_hold(model);
-    s->plan = plan;
+    s->plan = *plan;
     s->cache.allocator = allocator;
-    s->tokens = prg_alloc(allocator, plan.context * sizeof *s->tokens);
-    st = s->tokens ? PERIGEE_OK : prg_fail_memory(err);
+    s->tokens = prg_alloc(allocator, plan->context * sizeof *s->tokens);
+    perigee_status st = s->tokens ? PERIGEE_OK : prg_fail_memory(err);
     if (st == PERIGEE_OK) {
-        st = prg_cache_init(&s->cache, allocator, &model->config, &plan, err);
+        st = prg_cache_init(&s->cache, allocator, &model->config, plan, err);
     }
     if (st == PERIGEE_OK) {
-        st = make_state(&s->state, allocator, &plan, err);
+        st = make_state(&s->state, allocator, plan, err);
+    }
+    if (st == PERIGEE_OK) {
+        st = make_checkpoints(&s->checkpoints, allocator, plan, err);
     }
     if (st != PERIGEE_OK) {
         prg_session_free(s);
@@ -55,6 +62,19 @@ perigee_status prg_session_new(perigee_model *model, const perigee_options *opti
     return PERIGEE_OK;
 }
 
+perigee_status prg_session_new(perigee_model *model, const perigee_options *options, perigee_session **out,
+                               perigee_error **err) {
+    const perigee_context *context = model->context;
+    prg_session_plan plan;
+    perigee_status st =
+        prg_session_plan_make(&model->config, context->table, prg_pool_threads(context->pool), options, &plan, err);
+    return st == PERIGEE_OK ? make_session(model, &plan, out, err) : st;
+}
+
+perigee_status prg_session_like(const perigee_session *session, perigee_session **out, perigee_error **err) {
+    return make_session(session->model, &session->plan, out, err);
+}
+
 void prg_session_free(perigee_session *session) {
     if (!session) {
         return;
@@ -62,6 +82,8 @@ void prg_session_free(perigee_session *session) {
     perigee_model *model = session->model;
     prg_allocator *allocator = model->context->allocator;
     prg_session_set_trace(session, NULL, NULL, NULL);
+    prg_checkpoints_trim(session, 0);
+    prg_free(allocator, session->checkpoints.list);
     prg_cache_free(&session->cache);
     prg_free(allocator, session->state.copy[0]);
     prg_free(allocator, session->state.copy[1]);
@@ -73,8 +95,9 @@ void prg_session_free(perigee_session *session) {
 
 void prg_session_reset(perigee_session *session) {
     session->position = 0;
+    prg_checkpoints_trim(session, 0);
     if (session->state.layers > 0) {
-        memset(session->state.copy[session->state.live], 0, state_floats(&session->state) * sizeof(float));
+        memset(session->state.copy[session->state.live], 0, prg_state_floats(&session->state) * sizeof(float));
     }
 }
 
@@ -97,7 +120,8 @@ void prg_session_set_trace(perigee_session *session, perigee_trace_fn trace, voi
 size_t prg_session_bytes(const perigee_session *session) {
     const prg_config *config = &session->model->config;
     return sizeof *session + session->plan.context * sizeof *session->tokens + prg_cache_bytes(&session->cache) +
-           2 * state_floats(&session->state) * sizeof(float) +
+           (2 + session->checkpoints.count) * prg_state_floats(&session->state) * sizeof(float) +
+           session->checkpoints.limit * sizeof *session->checkpoints.list +
            session->logits_rows * (size_t)config->vocabulary * sizeof(float) +
            session->trace_rows * (size_t)(config->layers * config->hidden) * sizeof(float);
 }
