@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "os/os.h"
+#include "text/tokenizer.h"
 
 perigee_status prg_model_place(const perigee_options *options, int64_t resident_bytes, int64_t need, prg_placement *out,
                                perigee_error **err) {
@@ -88,6 +89,9 @@ static perigee_status fill_model(perigee_model *m, prg_checkpoint *c, const peri
     if (st == PERIGEE_OK) {
         st = prg_fingerprint(c, m->fingerprint, err);
     }
+    if (st == PERIGEE_OK) {
+        st = prg_tokenizer_open(c->allocator, c->folder, c->config.family, c->config.vocabulary, &m->tokenizer, err);
+    }
     if (st == PERIGEE_OK && control && perigee_cancel_triggered(control->cancel)) {
         st = prg_fail(err, PERIGEE_E_CANCELLED, "the load was cancelled");
     }
@@ -140,6 +144,7 @@ void perigee_model_free(perigee_model *model) {
     }
     perigee_context *context = model->context;
     prg_store_free(model->store);
+    prg_tokenizer_drop(model->tokenizer);
     prg_arena_free(&model->arena);
     prg_free(context->allocator, model);
     perigee_context_free(context);
