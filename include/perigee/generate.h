@@ -1,8 +1,8 @@
-/** @file generate.h From logits to tokens: samplers, argmax, top-k and log-probabilities. */
+/** @file generate.h From logits to tokens: samplers, constraints, log-probabilities. */
 #ifndef PERIGEE_GENERATE_H
 #define PERIGEE_GENERATE_H
 
-#include "perigee/context.h"
+#include "perigee/text.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -83,6 +83,51 @@ PERIGEE_API perigee_status perigee_sampler_accept(perigee_sampler *sampler, cons
                                                   perigee_error **err);
 /** Forget the history and go to the start of the random stream. Since 0.1. */
 PERIGEE_API void perigee_sampler_reset(perigee_sampler *sampler);
+
+/**
+ * A place in a text that a JSON schema or a regular expression describes: it says which tokens can go on. Copies share
+ * what is learned of the description. Mutable: one thread at a time, any thread; copies may be used from different
+ * threads at once. It holds nothing of the tokenizer that it was made with. docs/generate.md says what is covered.
+ */
+typedef struct perigee_constraint perigee_constraint;
+
+/**
+ * Make the start of a JSON text that is valid under `schema` (JSON of `length` bytes, SIZE_MAX: ends in NUL). The first
+ * constraint of a tokenizer sorts its vocabulary and leaves that with it. PERIGEE_E_SCHEMA: not JSON, with the offset;
+ * a keyword or value that is not covered, with its JSON pointer; or nothing is valid. Any thread. Since 0.1.
+ */
+PERIGEE_API perigee_status perigee_constraint_from_schema(const perigee_tokenizer *tokenizer, const char *schema,
+                                                          size_t length, perigee_constraint **out, perigee_error **err);
+/**
+ * Make the start of a text that `pattern` (UTF-8 of `length` bytes, SIZE_MAX: ends in NUL) matches as a whole.
+ * PERIGEE_E_SCHEMA: what is not covered, with the offset. Any thread. Since 0.1.
+ */
+PERIGEE_API perigee_status perigee_constraint_from_regex(const perigee_tokenizer *tokenizer, const char *pattern,
+                                                         size_t length, perigee_constraint **out, perigee_error **err);
+/** A place of its own at the same point. Since 0.1. */
+PERIGEE_API perigee_status perigee_constraint_clone(const perigee_constraint *constraint, perigee_constraint **out,
+                                                    perigee_error **err);
+/** Free a place. NULL is allowed. Since 0.1. */
+PERIGEE_API void perigee_constraint_free(perigee_constraint *constraint);
+/**
+ * The tokens that can go on: bit id % 64 of word id / 64, of *count bits (the tokenizer's vocabulary; others can't).
+ * Tokens that end a reply are among them just when the text is complete; other special tokens never. Borrowed until the
+ * next call on the constraint. PERIGEE_E_MEMORY, PERIGEE_E_SCHEMA (too many ways open at once). Since 0.1.
+ */
+PERIGEE_API perigee_status perigee_constraint_allowed(perigee_constraint *constraint, const uint64_t **bits,
+                                                      size_t *count, perigee_error **err);
+/** Move over a token. PERIGEE_E_STATE: it can't go on here; the place is as before. Since 0.1. */
+PERIGEE_API perigee_status perigee_constraint_accept(perigee_constraint *constraint, int32_t id, perigee_error **err);
+/** 1 if the text may end here, 2 if nothing else can follow, else 0. Since 0.1. */
+PERIGEE_API int perigee_constraint_complete(const perigee_constraint *constraint);
+
+/**
+ * As perigee_sampler_sample(), among the tokens that can go on in `constraint` (NULL: all). Moves neither the history
+ * nor the constraint. PERIGEE_E_STATE: none can. Since 0.1.
+ */
+PERIGEE_API perigee_status perigee_sampler_sample_constrained(perigee_sampler *sampler, const float *logits,
+                                                              size_t count, perigee_constraint *constraint, int32_t *id,
+                                                              perigee_error **err);
 
 #ifdef __cplusplus
 }

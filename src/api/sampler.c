@@ -198,7 +198,7 @@ perigee_status perigee_sampler_sample(perigee_sampler *sampler, const float *log
         return prg_fail(err, PERIGEE_E_ARGUMENT, "sampler or id is NULL");
     }
     perigee_status st = check_row(logits, count, err);
-    return st == PERIGEE_OK ? prg_sampler_sample(sampler, logits, count, NULL, id, err) : st;
+    return st == PERIGEE_OK ? prg_sampler_sample(sampler, logits, count, NULL, 0, id, err) : st;
 }
 
 perigee_status perigee_sampler_accept(perigee_sampler *sampler, const int32_t *ids, size_t count, perigee_error **err) {

@@ -412,12 +412,12 @@ static size_t draw(const float *weights, size_t n, double u, double *sums) {
 }
 
 /* The allowed tokens' values, to the front. */
-static perigee_status mask_row(perigee_sampler *s, const uint64_t *allowed, row *r, perigee_error **err) {
+static perigee_status mask_row(perigee_sampler *s, const uint64_t *allowed, size_t count, row *r, perigee_error **err) {
     size_t n = 0;
-    for (size_t word = 0; word * 64 < r->vocabulary; word++) {
+    for (size_t word = 0; word * 64 < count; word++) {
         for (uint64_t bits = allowed[word]; bits != 0; bits &= bits - 1) {
             size_t id = word * 64 + (size_t)__builtin_ctzll(bits);
-            if (id < r->vocabulary) {
+            if (id < count) {
                 keep(s, r, n++, id);
             }
         }
@@ -428,7 +428,7 @@ static perigee_status mask_row(perigee_sampler *s, const uint64_t *allowed, row 
 }
 
 perigee_status prg_sampler_sample(perigee_sampler *sampler, const float *logits, size_t count, const uint64_t *allowed,
-                                  int32_t *id, perigee_error **err) {
+                                  size_t allowed_count, int32_t *id, perigee_error **err) {
     perigee_sampler *s = sampler;
     perigee_status st = reserve(s, count, err);
     if (st != PERIGEE_OK) {
@@ -440,7 +440,7 @@ perigee_status prg_sampler_sample(perigee_sampler *sampler, const float *logits,
         return not_finite(&r, where, err);
     }
     if (allowed) {
-        st = mask_row(s, allowed, &r, err);
+        st = mask_row(s, allowed, prg_min(allowed_count, count), &r, err);
     }
     for (size_t i = 0; st == PERIGEE_OK && i < s->stage_count; i++) {
         st = apply(s, &s->stages[i], &r, err);

@@ -47,9 +47,10 @@ struct perigee_sampler {
 perigee_status prg_sampler_new(prg_allocator *allocator, perigee_sampler **out, perigee_error **err);
 /* A copy with chain, seed, counter and history. */
 perigee_status prg_sampler_clone(const perigee_sampler *sampler, perigee_sampler **out, perigee_error **err);
-/* Sample among the tokens whose bit in `allowed` is set (NULL: all). The history is left alone. */
+/* Sample among the tokens whose bit in `allowed` is set (NULL: all), which has `allowed_count` bits. The history is
+ * left alone. */
 perigee_status prg_sampler_sample(perigee_sampler *sampler, const float *logits, size_t count, const uint64_t *allowed,
-                                  int32_t *id, perigee_error **err);
+                                  size_t allowed_count, int32_t *id, perigee_error **err);
 void prg_sampler_accept(perigee_sampler *sampler, const int32_t *ids, size_t count);
 
 /* The whole sampler as bytes, the same on every machine. `size` first, then save into that many. */

@@ -142,6 +142,10 @@ void prg_tokenizer_drop(perigee_tokenizer *tokenizer) {
         return;
     }
     prg_allocator *allocator = tokenizer->allocator;
+    prg_derived *derived = atomic_load_explicit(&tokenizer->derived, memory_order_acquire);
+    if (derived) {
+        derived->drop(derived);
+    }
     prg_free(allocator, tokenizer->family);
     prg_free(allocator, tokenizer->classes);
     prg_ranks_free(&tokenizer->ranks);

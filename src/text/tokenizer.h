@@ -12,6 +12,11 @@
 
 enum { PRG_TOKENIZER_ENDS = 4 };
 
+/* What a layer above works out from a tokenizer once and leaves with it. */
+typedef struct prg_derived {
+    void (*drop)(struct prg_derived *derived);
+} prg_derived;
+
 struct perigee_tokenizer {
     prg_allocator *allocator; /* held */
     atomic_size_t references;
@@ -22,6 +27,7 @@ struct perigee_tokenizer {
     uint8_t *classes;                    /* [PRG_CODE_POINTS] */
     int32_t end_ids[PRG_TOKENIZER_ENDS]; /* of the chat format */
     size_t end_count;
+    _Atomic(prg_derived *) derived; /* NULL, or set once by compare and swap; dropped with the tokenizer */
 };
 
 /* The tokenizer of a checkpoint folder: tiktoken.model, and tokenizer_config.json where there is one. `family` is the

@@ -51,7 +51,7 @@ static void run(prg_allocator *allocator, const char *name, const prg_stage *sta
     for (int i = -ROWS; i < ROUNDS; i++) {
         int32_t id;
         double start = now();
-        if (prg_sampler_sample(s, logits[(i + ROWS) % ROWS], VOCABULARY, NULL, &id, NULL) != PERIGEE_OK) {
+        if (prg_sampler_sample(s, logits[(i + ROWS) % ROWS], VOCABULARY, NULL, 0, &id, NULL) != PERIGEE_OK) {
             exit(1);
         }
         if (i >= 0) {

@@ -533,14 +533,14 @@ START_TEST(test_allowed) {
     }
     const uint64_t allowed[3] = {1u << 5, UINT64_C(1) << 63, 0};
     int32_t id = -1;
-    ck_assert_int_eq(prg_sampler_sample(s, logits, 130, allowed, &id, NULL), PERIGEE_OK);
+    ck_assert_int_eq(prg_sampler_sample(s, logits, 130, allowed, 130, &id, NULL), PERIGEE_OK);
     ck_assert_int_eq(id, 127);
     const uint64_t none[3] = {0, 0, UINT64_C(1) << 2}; /* 130 is past the end */
-    ck_assert_int_eq(prg_sampler_sample(s, logits, 130, none, &id, NULL), PERIGEE_E_STATE);
+    ck_assert_int_eq(prg_sampler_sample(s, logits, 130, none, 130, &id, NULL), PERIGEE_E_STATE);
     ck_assert_int_eq(perigee_sampler_add_temperature(s, 3, NULL), PERIGEE_OK);
     ck_assert_int_eq(perigee_sampler_add_top_p(s, 0.999, NULL), PERIGEE_OK);
     for (int i = 0; i < 50; i++) {
-        ck_assert_int_eq(prg_sampler_sample(s, logits, 130, allowed, &id, NULL), PERIGEE_OK);
+        ck_assert_int_eq(prg_sampler_sample(s, logits, 130, allowed, 130, &id, NULL), PERIGEE_OK);
         ck_assert(id == 5 || id == 127);
     }
     perigee_sampler_free(s);
