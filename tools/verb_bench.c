@@ -51,8 +51,9 @@ static double median(const series *s) {
 
 static int step(bench *b, const int32_t *ids, size_t count) {
     perigee_error *error = NULL;
-    if (perigee_decode_step(b->host->session, ids, count, PERIGEE_LOGITS_LAST, NULL, NULL, b->host->cancel, &error) !=
-        PERIGEE_OK) {
+    const float *logits = NULL;
+    if (perigee_decode_step(b->host->session, ids, count, PERIGEE_LOGITS_LAST, &logits, NULL, b->host->cancel,
+                            &error) != PERIGEE_OK) {
         return cli_fail(b->args, error);
     }
     return CLI_DONE;
