@@ -26,7 +26,14 @@ INLINE lanes lanes_zero(void) {
     return lanes_set(0);
 }
 
+/* Lane l takes in lane l + 8, then l + 4, l + 2, l + 1. */
 INLINE float lanes_sum(lanes a) {
+#if defined(LANES_X86)
+    __m256 half = _mm256_add_ps(lanes_low(a), lanes_high(a));
+    __m128 v = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+    v = _mm_add_ps(v, _mm_movehl_ps(v, v));
+    return _mm_cvtss_f32(_mm_add_ss(v, _mm_movehdup_ps(v)));
+#else
     float v[LANES];
     lanes_store(v, a);
     for (size_t half = LANES / 2; half; half /= 2) {
@@ -35,9 +42,16 @@ INLINE float lanes_sum(lanes a) {
         }
     }
     return v[0];
+#endif
 }
 
 INLINE float lanes_largest(lanes a) {
+#if defined(LANES_X86)
+    __m256 half = _mm256_max_ps(lanes_low(a), lanes_high(a));
+    __m128 v = _mm_max_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+    v = _mm_max_ps(v, _mm_movehl_ps(v, v));
+    return _mm_cvtss_f32(_mm_max_ss(v, _mm_movehdup_ps(v)));
+#else
     float v[LANES];
     lanes_store(v, a);
     for (size_t half = LANES / 2; half; half /= 2) {
@@ -46,6 +60,12 @@ INLINE float lanes_largest(lanes a) {
         }
     }
     return v[0];
+#endif
+}
+
+/* Towards the second cache; costs nothing where there is no such instruction. */
+INLINE void lanes_prefetch(const void *p) {
+    __builtin_prefetch(p, 0, 2);
 }
 
 #endif

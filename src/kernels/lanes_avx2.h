@@ -6,7 +6,14 @@
 typedef struct lanes {
     __m256 a, b;
 } lanes;
+#define LANES_X86
 
+INLINE __m256 lanes_low(lanes v) {
+    return v.a;
+}
+INLINE __m256 lanes_high(lanes v) {
+    return v.b;
+}
 INLINE lanes lanes_set(float x) {
     return (lanes){_mm256_set1_ps(x), _mm256_set1_ps(x)};
 }
@@ -47,6 +54,15 @@ INLINE lanes lanes_mul(lanes a, lanes b) {
 }
 INLINE lanes lanes_div(lanes a, lanes b) {
     return (lanes){_mm256_div_ps(a.a, b.a), _mm256_div_ps(a.b, b.b)};
+}
+/* As lanes_store, past the caches where that can be; p is aligned to 64 bytes. lanes_stream_end() before others read.
+ */
+INLINE void lanes_stream(float *p, lanes v) {
+    _mm256_stream_ps(p, v.a);
+    _mm256_stream_ps(p + 8, v.b);
+}
+INLINE void lanes_stream_end(void) {
+    _mm_sfence();
 }
 /* a * b + c, rounded once */
 INLINE lanes lanes_fma(lanes a, lanes b, lanes c) {

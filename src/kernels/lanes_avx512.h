@@ -4,6 +4,14 @@
 #include <immintrin.h>
 
 typedef __m512 lanes;
+#define LANES_X86
+
+INLINE __m256 lanes_low(lanes a) {
+    return _mm512_castps512_ps256(a);
+}
+INLINE __m256 lanes_high(lanes a) {
+    return _mm512_extractf32x8_ps(a, 1);
+}
 
 INLINE lanes lanes_set(float x) {
     return _mm512_set1_ps(x);
@@ -35,6 +43,14 @@ INLINE lanes lanes_mul(lanes a, lanes b) {
 }
 INLINE lanes lanes_div(lanes a, lanes b) {
     return _mm512_div_ps(a, b);
+}
+/* As lanes_store, past the caches where that can be; p is aligned to 64 bytes. lanes_stream_end() before others read.
+ */
+INLINE void lanes_stream(float *p, lanes a) {
+    _mm512_stream_ps(p, a);
+}
+INLINE void lanes_stream_end(void) {
+    _mm_sfence();
 }
 /* a * b + c, rounded once */
 INLINE lanes lanes_fma(lanes a, lanes b, lanes c) {

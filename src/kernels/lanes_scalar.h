@@ -46,6 +46,12 @@ INLINE lanes lanes_div(lanes a, lanes b) {
     EACH a.v[i] /= b.v[i];
     return a;
 }
+/* As lanes_store, past the caches where that can be; p is aligned to 64 bytes. lanes_stream_end() before others read.
+ */
+INLINE void lanes_stream(float *p, lanes a) {
+    lanes_store(p, a);
+}
+INLINE void lanes_stream_end(void) {}
 /* a * b + c, rounded once */
 INLINE lanes lanes_fma(lanes a, lanes b, lanes c) {
     EACH a.v[i] = fmaf(a.v[i], b.v[i], c.v[i]);

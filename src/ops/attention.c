@@ -53,7 +53,7 @@ static layout make_layout(const prg_kernel_table *table, const prg_attention *a,
     l.max = take(&at, rows, sizeof(float));
     l.sum = take(&at, rows, sizeof(float));
     l.visible = take(&at, rows, sizeof(uint32_t));
-    l.tile = take(&at, PERIGEE_ATTENTION_SCRATCH(rows, width), sizeof(float));
+    l.tile = take(&at, 2 * KEYS * width + KEYS * (rows + GROUP), sizeof(float));
     l.product = take(&at, prg_product_scratch(table, prg_max(a->nope, a->value), a->rank, rows), 1);
     l.bytes = at;
     return l;
@@ -141,11 +141,16 @@ static void absorb(const attend_call *c, const unit *u, unsigned char *own) {
     memset(z, 0, rows * ldz * sizeof(float));
 }
 
+static const void *latents_at(const prg_latents *cache, size_t key) {
+    size_t place = (key & (cache->block - 1)) * (cache->rank + cache->rope);
+    const void *block = cache->blocks[key / cache->block];
+    return cache->bf16 ? (const void *)((const uint16_t *)block + place) : (const void *)((const float *)block + place);
+}
+
 static void walk_keys(const attend_call *c, const unit *u, unsigned char *own) {
     const prg_attention *a = c->attention;
     const prg_latents *cache = &u->part->cache;
-    size_t width = a->rank + a->rope, rows = u->m * u->heads, first = u->part->first + u->t;
-    size_t size = cache->bf16 ? sizeof(uint16_t) : sizeof(float);
+    size_t rows = u->m * u->heads, first = u->part->first + u->t;
     uint32_t *visible = (uint32_t *)(void *)(own + c->at.visible);
     perigee_attention_tile tile = {.rank = a->rank,
                                    .rope = a->rope,
@@ -170,8 +175,9 @@ static void walk_keys(const attend_call *c, const unit *u, unsigned char *own) {
             visible[i] = (uint32_t)(sees <= key ? 0 : prg_min(sees - key, KEYS));
         }
         tile.keys = prg_min(end - key, KEYS);
-        tile.latent =
-            (const unsigned char *)cache->blocks[key / cache->block] + (key & (cache->block - 1)) * width * size;
+        tile.latent = latents_at(cache, key);
+        /* only whole tiles: nothing behind the cache is touched */
+        tile.next = key + 2 * KEYS <= end ? latents_at(cache, key + KEYS) : NULL;
         functions->tile(&tile);
     }
 }

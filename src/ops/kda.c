@@ -56,7 +56,7 @@ static void run_head(const kda_call *c, const prg_kda_part *part, size_t head, f
 /* Heads in order of parts; a thread takes those whose cost begins in its share of the whole. */
 static void kda_part(void *argument, size_t index, size_t count) {
     const kda_call *c = argument;
-    float scratch[PERIGEE_KDA_SCRATCH(PRG_KDA_DIM_MOST)];
+    float scratch[7 * PRG_KDA_DIM_MOST + 4096];
     prg_share share = prg_share_of(c->tokens * c->kda->heads, index, count);
     size_t cost = 0;
     for (size_t p = 0; p < c->n; p++) {

@@ -2,12 +2,21 @@
 #ifndef PRG_TESTS_EXEC_H
 #define PRG_TESTS_EXEC_H
 
-#include <check.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ops/ops.h"
+
+/* Also outside of a running test, where Check's own assertions can't be. */
+#define test_require(condition)                                                                                        \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition);                              \
+            abort();                                                                                                   \
+        }                                                                                                              \
+    } while (0)
 
 static const char *const test_sets[] = {"scalar", "avx2", "avx512", "neon"};
 enum { TEST_SETS = sizeof test_sets / sizeof *test_sets };
@@ -23,18 +32,18 @@ typedef struct test_exec {
 /* False if this processor cannot run the set. */
 static inline bool test_exec_open(test_exec *t, const char *kernels, size_t threads) {
     memset(t, 0, sizeof *t);
-    ck_assert_int_eq(prg_allocator_new(NULL, &t->allocator, NULL), PERIGEE_OK);
+    test_require(prg_allocator_new(NULL, &t->allocator, NULL) == PERIGEE_OK);
     perigee_error *err = NULL;
     perigee_status status = prg_kernel_table_new(t->allocator, kernels, "exact", "", NULL, &t->table, &err);
     perigee_error_free(err);
     if (status != PERIGEE_OK) {
-        ck_assert_int_eq(status, PERIGEE_E_UNSUPPORTED);
-        ck_assert_str_ne(kernels, "scalar");
+        test_require(status == PERIGEE_E_UNSUPPORTED);
+        test_require(strcmp(kernels, "scalar") != 0);
         prg_allocator_drop(t->allocator);
         return false;
     }
-    ck_assert_int_eq(prg_pool_new(t->allocator, threads, "", &t->pool, NULL), PERIGEE_OK);
-    ck_assert_int_eq(prg_pool_enter(t->pool, NULL), PERIGEE_OK);
+    test_require(prg_pool_new(t->allocator, threads, "", &t->pool, NULL) == PERIGEE_OK);
+    test_require(prg_pool_enter(t->pool, NULL) == PERIGEE_OK);
     t->exec = (prg_exec){t->table, t->pool, &t->scratch, NULL};
     return true;
 }
@@ -43,16 +52,16 @@ static inline bool test_exec_open(test_exec *t, const char *kernels, size_t thre
 static inline void test_exec_scratch(test_exec *t, size_t bytes) {
     prg_free(t->allocator, t->scratch.base);
     t->scratch = (prg_scratch){prg_alloc(t->allocator, bytes), bytes, 0, 0};
-    ck_assert_ptr_nonnull(t->scratch.base);
+    test_require(t->scratch.base);
 }
 
 static inline void test_exec_close(test_exec *t) {
-    ck_assert_uint_eq(t->scratch.used, 0);
+    test_require(t->scratch.used == 0);
     prg_free(t->allocator, t->scratch.base);
     prg_pool_leave(t->pool);
     prg_pool_free(t->pool);
     prg_kernel_table_free(t->table);
-    ck_assert_uint_eq(t->allocator->bytes, 0);
+    test_require(t->allocator->bytes == 0);
     prg_allocator_drop(t->allocator);
 }
 
@@ -72,7 +81,7 @@ static inline float test_even(float low, float high) {
 
 static inline float *test_fill(size_t n, float low, float high) {
     float *p = malloc((n ? n : 1) * sizeof *p);
-    ck_assert_ptr_nonnull(p);
+    test_require(p);
     for (size_t i = 0; i < n; i++) {
         p[i] = test_even(low, high);
     }
@@ -81,7 +90,7 @@ static inline float *test_fill(size_t n, float low, float high) {
 
 static inline float *test_copy(const float *from, size_t n) {
     float *p = malloc((n ? n : 1) * sizeof *p);
-    ck_assert_ptr_nonnull(p);
+    test_require(p);
     return memcpy(p, from, n * sizeof *p);
 }
 

@@ -157,7 +157,8 @@ typedef struct perigee_conv_functions {
 typedef struct perigee_kda_job {
     size_t dim; /**< of keys and of values, 1 … 1024 */
     size_t m;   /**< > 0 */
-    /** S [dim (key), dim (value)], without the update of the last token before. */
+    /** S [dim (key), dim (value)], without the update of the last token before, in panels of 64 columns, the last one
+     *  narrower: column c of row i is at i * width + c - p of the panel that begins at p * dim, p = c / 64 * 64. */
     const float *state;
     float *next;          /**< S after m - 1 of the m tokens; may be `state` */
     const float *pending; /**< [3, dim] of the last token before: normalised key, decay, beta * (value - prediction) */
@@ -172,10 +173,10 @@ typedef struct perigee_kda_job {
     size_t ldbeta;
     float *out;
     size_t ldo;
-    float *scratch; /**< PERIGEE_KDA_SCRATCH(dim) floats */
+    float *scratch; /**< 7 * dim + 4096 floats */
 } perigee_kda_job;
 
-#define PERIGEE_KDA_SCRATCH(dim) (7 * (size_t)(dim) + 4096)
+#define PERIGEE_KDA_PANEL 64
 
 /** PERIGEE_OP_KDA. No alignment beyond 4 bytes. */
 typedef struct perigee_kda_functions {
@@ -194,12 +195,12 @@ typedef struct perigee_attention_tile {
     const uint32_t *visible; /**< [rows]: how many of the keys the row sees, 0 … keys */
     float *max, *sum;        /**< [rows]: of the softmax so far; -infinity and 0 at first */
     float *z;                /**< [rows, rank rounded up to 16]: weighted sum of latents so far; 0 at first */
-    float *scratch;          /**< PERIGEE_ATTENTION_SCRATCH(rows, rank + rope) floats */
+    float *scratch;          /**< 128 * (rank + rope) + 64 * (rows + 6) floats */
+    const void *next;        /**< the latents that come after these, or NULL: a hint to fetch them early */
 } perigee_attention_tile;
 
 #define PERIGEE_ATTENTION_GROUP 6
 #define PERIGEE_ATTENTION_KEYS 64
-#define PERIGEE_ATTENTION_SCRATCH(rows, width) (128 * (size_t)(width) + 64 * ((size_t)(rows) + 6))
 
 /** PERIGEE_OP_ATTENTION. Tiles come in the order of their keys; a row's bits depend on what it sees alone. */
 typedef struct perigee_attention_functions {

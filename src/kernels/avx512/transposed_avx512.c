@@ -1,7 +1,7 @@
 /* y[t, c] = sum over r of x[t, r] w[r, c]: 64 columns by up to four rows of activations in registers. */
 #include "kernels/avx512/float_tile_avx512.h"
 
-enum { VECTORS = 4, TOKENS = 4 };
+enum { VECTORS = 4, TOKENS = 4, WIDE = 16 };
 
 /* Up to 16 columns in their own order. */
 INLINE __m512 load_columns(weight_kind kind, const char *p, __mmask16 mask) {
@@ -48,10 +48,35 @@ INLINE void columns(weight_kind kind, const char *w, size_t row_bytes, size_t co
     }
 }
 
+/* One row of activations by 256 columns: 512 bytes or more of each row at a time, as narrower reads of rows that come
+ * from memory wait for it. */
+INLINE void wide_columns(weight_kind kind, const char *w, size_t row_bytes, size_t count, const float *x, float *y) {
+    __m512 sum[WIDE];
+#pragma GCC unroll 16
+    for (int v = 0; v < WIDE; v++) {
+        sum[v] = _mm512_setzero_ps();
+    }
+    for (size_t r = 0; r < count; r++, w += row_bytes) {
+        const __m512 q = _mm512_set1_ps(x[r]);
+#pragma GCC unroll 16
+        for (int v = 0; v < WIDE; v++) {
+            sum[v] = _mm512_fmadd_ps(q, load_columns(kind, w + (size_t)v * 16 * kind_bytes(kind), 0xffff), sum[v]);
+        }
+    }
+#pragma GCC unroll 16
+    for (int v = 0; v < WIDE; v++) {
+        _mm512_storeu_ps(y + v * 16, sum[v]);
+    }
+}
+
 INLINE void multiply(weight_kind kind, const perigee_matrix *w, size_t first, size_t count, const float *x, size_t ldx,
                      size_t m, float *y, size_t ldy) {
     const char *rows = (const char *)w->codes + first * w->row_bytes;
-    for (size_t c = 0; c < w->cols; c += VECTORS * 16) {
+    size_t c = 0;
+    for (; m == 1 && c + WIDE * 16 <= w->cols; c += WIDE * 16) {
+        wide_columns(kind, rows + c * kind_bytes(kind), w->row_bytes, count, x, y + c);
+    }
+    for (; c < w->cols; c += VECTORS * 16) {
         const size_t n = w->cols - c < VECTORS * 16 ? w->cols - c : VECTORS * 16;
         const char *p = rows + c * kind_bytes(kind);
         size_t t = 0;

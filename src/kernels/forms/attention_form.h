@@ -4,9 +4,11 @@
 #ifndef PRG_KERNELS_ATTENTION_FORM_H
 #define PRG_KERNELS_ATTENTION_FORM_H
 
+#include <stdbool.h>
+
 #include "kernels/lane_math.h"
 
-enum { GROUP = PERIGEE_ATTENTION_GROUP, KEYS = PERIGEE_ATTENTION_KEYS };
+enum { GROUP = PERIGEE_ATTENTION_GROUP, KEYS = PERIGEE_ATTENTION_KEYS, SCORE_CHUNK = 96 };
 /* Vectors beside the six rows of a group whose accumulators stay in registers. */
 #if defined(__AVX512F__)
 enum { ATTENTION_WIDE = 4 };
@@ -79,18 +81,21 @@ static void transpose_keys(const float *from, size_t keys, size_t width, float *
     }
 }
 
-/* Scores of six rows and `vectors` vectors of keys. */
-INLINE void score_block(const float *q, const float *keys, size_t width, float scale, float *score, size_t vectors) {
+/* Scores of six rows and `vectors` vectors of keys, over `count` columns more of the width. With each column `step`
+ * bytes at `ahead` are fetched, so that memory works meanwhile. */
+INLINE void score_block(const float *q, const float *keys, size_t count, bool begin, float *score, size_t vectors,
+                        const char *ahead, size_t step) {
     lanes s[GROUP][4];
 #pragma GCC unroll 6
     for (size_t i = 0; i < GROUP; i++) {
 #pragma GCC unroll 4
         for (size_t j = 0; j < vectors; j++) {
-            s[i][j] = lanes_zero();
+            s[i][j] = begin ? lanes_zero() : lanes_load(score + i * KEYS + j * LANES);
         }
     }
-    for (size_t c = 0; c < width; c++) {
+    for (size_t c = 0; c < count; c++) {
         lanes x[4];
+        lanes_prefetch(ahead + c * step);
 #pragma GCC unroll 4
         for (size_t j = 0; j < vectors; j++) {
             x[j] = lanes_load(keys + c * KEYS + j * LANES);
@@ -108,7 +113,7 @@ INLINE void score_block(const float *q, const float *keys, size_t width, float s
     for (size_t i = 0; i < GROUP; i++) {
 #pragma GCC unroll 4
         for (size_t j = 0; j < vectors; j++) {
-            lanes_store(score + i * KEYS + j * LANES, lanes_mul(s[i][j], lanes_set(scale)));
+            lanes_store(score + i * KEYS + j * LANES, s[i][j]);
         }
     }
 }
@@ -121,7 +126,7 @@ static void soften(const perigee_attention_tile *tile, size_t row, float *score)
     }
     lanes v[4], most = lanes_set(-INFINITY), sum = lanes_zero();
     for (size_t j = 0; j < 4; j++) {
-        v[j] = lanes_load(score + j * LANES);
+        v[j] = lanes_mul(lanes_load(score + j * LANES), lanes_set(tile->scale));
         most = lanes_max(most, v[j]);
     }
     float largest = lanes_largest(most);
@@ -204,25 +209,40 @@ INLINE void sum_panel(const perigee_attention_tile *tile, const float *weight, c
     }
 }
 
+/* The most that a row of the group sees. */
+INLINE size_t group_sees(const perigee_attention_tile *tile, size_t row) {
+    size_t end = row + GROUP < tile->rows ? row + GROUP : tile->rows, seen = 0;
+    for (; row < end; row++) {
+        seen = tile->visible[row] > seen ? tile->visible[row] : seen;
+    }
+    return seen;
+}
+
+/* By chunks of columns, so that those of all keys stay in the nearest cache while the groups of rows pass. */
 static void score_rows(const perigee_attention_tile *tile, const float *keys, float *weight) {
-    size_t width = tile->rank + tile->rope;
-    for (size_t row = 0; row < tile->rows; row += GROUP) {
-        size_t n = tile->rows - row < GROUP ? tile->rows - row : GROUP, seen = 0;
-        const float *q = tile->q + row * width;
-        for (size_t i = 0; i < n; i++) {
-            seen = tile->visible[row + i] > seen ? tile->visible[row + i] : seen;
-        }
-        size_t k = 0;
-        for (; k + (ATTENTION_WIDE - 1) * LANES < seen; k += ATTENTION_WIDE * LANES) {
-            score_block(q, keys + k, width, tile->scale, weight + row * KEYS + k, ATTENTION_WIDE);
-        }
-        for (; k < seen; k += LANES) {
-            score_block(q, keys + k, width, tile->scale, weight + row * KEYS + k, 1);
-        }
-        for (size_t i = 0; i < n; i++) {
-            if (tile->visible[row + i]) {
-                soften(tile, row + i, weight + (row + i) * KEYS);
+    size_t width = tile->rank + tile->rope, groups = (tile->rows + GROUP - 1) / GROUP, step = 0;
+    const char *ahead = (const char *)tile->q;
+    if (tile->next) {
+        ahead = tile->next;
+        step = (KEYS * (tile->bf16 ? sizeof(uint16_t) : sizeof(float)) + groups - 1) / groups;
+    }
+    for (size_t c = 0; c < width; c += SCORE_CHUNK) {
+        size_t count = width - c < SCORE_CHUNK ? width - c : SCORE_CHUNK;
+        for (size_t row = 0; row < tile->rows; row += GROUP) {
+            const float *q = tile->q + row * width + c * GROUP;
+            size_t seen = group_sees(tile, row), k = 0;
+            const char *part = ahead + (c * groups + row / GROUP * count) * step;
+            for (; k + (ATTENTION_WIDE - 1) * LANES < seen; k += ATTENTION_WIDE * LANES) {
+                score_block(q, keys + c * KEYS + k, count, c == 0, weight + row * KEYS + k, ATTENTION_WIDE, part, step);
             }
+            for (; k < seen; k += LANES) {
+                score_block(q, keys + c * KEYS + k, count, c == 0, weight + row * KEYS + k, 1, part, step);
+            }
+        }
+    }
+    for (size_t row = 0; row < tile->rows; row++) {
+        if (tile->visible[row]) {
+            soften(tile, row, weight + row * KEYS);
         }
     }
 }

@@ -5,15 +5,17 @@
 #ifndef PRG_KERNELS_KDA_FORM_H
 #define PRG_KERNELS_KDA_FORM_H
 
+#include <stdbool.h>
+
 #include "kernels/lane_math.h"
 
 /* Vectors of columns whose accumulators stay in registers; no result depends on it. */
 #if defined(__AVX512F__)
-enum { KDA_WIDE = 8, KDA_NARROW = 4 };
+enum { KDA_WIDE = 4 };
 #else
-enum { KDA_WIDE = 2, KDA_NARROW = 2 };
+enum { KDA_WIDE = 2 };
 #endif
-enum { KDA_BATCH = 16, KDA_BATCH_FLOATS = 1024 };
+enum { KDA_BATCH = 16, KDA_BATCH_FLOATS = 1024, KDA_PANEL = PERIGEE_KDA_PANEL, KDA_AHEAD = 2048, KDA_ROWS = 5 };
 
 /* What one token multiplies rows of S with. */
 typedef struct kda_token {
@@ -21,7 +23,11 @@ typedef struct kda_token {
     float *k_old, *a_old; /* are pending */
     float *ak, *aq;       /* decay times key and query */
     float qk, beta;
+    const float *ahead[KDA_ROWS]; /* rows of the token that is prepared next, which lie far apart */
 } kda_token;
+
+/* Where S is: in memory, in memory and not read again when written, in the nearest cache. */
+typedef enum kda_way { KDA_MEMORY, KDA_STREAM, KDA_CACHED } kda_way;
 
 INLINE float dot(const float *a, const float *b, size_t n) {
     lanes sum = lanes_zero();
@@ -61,9 +67,19 @@ INLINE void kda_prepare(const perigee_kda_job *job, size_t t, kda_token *out) {
     out->qk = lanes_sum(qk);
 }
 
-/* `vectors` vectors of columns, the last of `tail` columns: u becomes the pending update of this token. */
-INLINE void kda_pass(const kda_token *token, size_t dim, const float *from, float *to, const float *v, float *out,
-                     float *update, size_t vectors, size_t tail) {
+INLINE void kda_look_ahead(const perigee_kda_job *job, size_t t, kda_token *out) {
+    t = t < job->m ? t : job->m - 1;
+    out->ahead[0] = job->q + t * job->ld;
+    out->ahead[1] = job->k + t * job->ld;
+    out->ahead[2] = job->f + t * job->ld;
+    out->ahead[3] = job->v + t * job->ld;
+    out->ahead[4] = job->out + t * job->ldo;
+}
+
+/* `vectors` vectors of columns, the last of `tail` columns, of a panel with rows of `ld`: u becomes the pending update
+ * of this token. */
+INLINE void kda_pass(const kda_token *token, size_t dim, const float *from, float *to, size_t ld, const float *v,
+                     float *out, float *update, size_t vectors, size_t tail, kda_way way) {
     lanes u[8], r[8], p[8];
 #define LAST(j) ((j) + 1 == vectors ? tail : LANES)
 #pragma GCC unroll 8
@@ -74,10 +90,23 @@ INLINE void kda_pass(const kda_token *token, size_t dim, const float *from, floa
     for (size_t i = 0; i < dim; i++) {
         lanes ak = lanes_set(token->ak[i]), aq = lanes_set(token->aq[i]);
         lanes a = lanes_set(token->a_old[i]), k = lanes_set(token->k_old[i]);
+        if (way == KDA_CACHED && i % LANES == 0) {
+            for (size_t j = 0; j < KDA_ROWS; j++) {
+                lanes_prefetch(token->ahead[j] + i);
+            }
+        }
 #pragma GCC unroll 8
         for (size_t j = 0; j < vectors; j++) {
-            lanes s = lanes_fma(k, u[j], lanes_mul(a, lanes_load_n(from + i * dim + j * LANES, LAST(j))));
-            lanes_store_n(to + i * dim + j * LANES, LAST(j), s);
+            const float *at = from + i * ld + j * LANES;
+            if (way != KDA_CACHED) {
+                lanes_prefetch((const char *)at + KDA_AHEAD);
+            }
+            lanes s = lanes_fma(k, u[j], lanes_mul(a, lanes_load_n(at, LAST(j))));
+            if (way == KDA_STREAM) {
+                lanes_stream(to + i * ld + j * LANES, s);
+            } else {
+                lanes_store_n(to + i * ld + j * LANES, LAST(j), s);
+            }
             r[j] = lanes_fma(ak, s, r[j]);
             p[j] = lanes_fma(aq, s, p[j]);
         }
@@ -92,27 +121,42 @@ INLINE void kda_pass(const kda_token *token, size_t dim, const float *from, floa
 #undef LAST
 }
 
-/* All tokens of a batch over columns c …; S of the panel stays in the nearest cache. */
-INLINE void kda_panel(const perigee_kda_job *job, const kda_token *tokens, size_t first, size_t count, size_t c,
-                      float *update, size_t vectors, size_t tail) {
+/* All tokens of a batch over `vectors` vectors of columns from c on, in the panel of `ld` columns from column `begin`
+ * on. */
+INLINE void kda_columns(const perigee_kda_job *job, const kda_token *tokens, size_t first, size_t count, size_t begin,
+                        size_t ld, size_t c, float *update, size_t vectors, size_t tail) {
+    size_t at = begin * job->dim + c - begin;
+    /* one token to another place: what is written goes past the caches, or its old contents would be read first */
+    bool stream = tail == LANES && job->m == 1 && job->next != job->state && ld % LANES == 0 &&
+                  (uintptr_t)(job->next + at) % (LANES * sizeof(float)) == 0;
     for (size_t i = 0; i < count; i++) {
         size_t t = first + i;
-        const float *from = t == 0 ? job->state : job->next;
-        kda_pass(&tokens[i], job->dim, from + c, job->next + c, job->v + t * job->ld + c, job->out + t * job->ldo + c,
-                 update + c, vectors, tail);
+        const float *v = job->v + t * job->ld + c;
+        float *out = job->out + t * job->ldo + c;
+        if (t == 0 && stream) {
+            kda_pass(&tokens[i], job->dim, job->state + at, job->next + at, ld, v, out, update + c, vectors, LANES,
+                     KDA_STREAM);
+        } else if (t == 0) {
+            kda_pass(&tokens[i], job->dim, job->state + at, job->next + at, ld, v, out, update + c, vectors, tail,
+                     KDA_MEMORY);
+        } else {
+            kda_pass(&tokens[i], job->dim, job->next + at, job->next + at, ld, v, out, update + c, vectors, tail,
+                     KDA_CACHED);
+        }
     }
 }
 
-/* Columns in panels of `wide` vectors; what is left goes vector by vector. */
-INLINE void kda_batch(const perigee_kda_job *job, const kda_token *tokens, size_t first, size_t count, float *update,
-                      size_t wide) {
-    size_t c = 0;
-    for (; c + wide * LANES <= job->dim; c += wide * LANES) {
-        kda_panel(job, tokens, first, count, c, update, wide, LANES);
-    }
-    for (; c < job->dim; c += LANES) {
-        size_t left = job->dim - c;
-        kda_panel(job, tokens, first, count, c, update, 1, left < LANES ? left : LANES);
+/* A panel stays in the nearest cache while the tokens pass. */
+INLINE void kda_batch(const perigee_kda_job *job, const kda_token *tokens, size_t first, size_t count, float *update) {
+    for (size_t begin = 0; begin < job->dim; begin += KDA_PANEL) {
+        size_t ld = job->dim - begin < KDA_PANEL ? job->dim - begin : KDA_PANEL, c = begin;
+        for (; c + KDA_WIDE * LANES <= begin + ld; c += KDA_WIDE * LANES) {
+            kda_columns(job, tokens, first, count, begin, ld, c, update, KDA_WIDE, LANES);
+        }
+        for (; c < begin + ld; c += LANES) {
+            size_t left = begin + ld - c;
+            kda_columns(job, tokens, first, count, begin, ld, c, update, 1, left < LANES ? left : LANES);
+        }
     }
 }
 
@@ -130,17 +174,16 @@ static void kda(const perigee_kda_job *job) {
         for (size_t i = 0; i < count; i++) {
             float *at = vectors + i * 4 * n;
             tokens[i] = (kda_token){
-                at, at + n, i ? tokens[i - 1].k : old, i ? tokens[i - 1].decay : old + n, at + 2 * n, at + 3 * n, 0, 0};
+                at, at + n, i ? tokens[i - 1].k : old, i ? tokens[i - 1].decay : old + n, at + 2 * n, at + 3 * n, 0,
+                0,  {0}};
             kda_prepare(job, first + i, &tokens[i]);
+            kda_look_ahead(job, first + i + batch, &tokens[i]);
         }
-        if (count == 1) {
-            kda_batch(job, tokens, first, count, update, KDA_WIDE);
-        } else {
-            kda_batch(job, tokens, first, count, update, KDA_NARROW);
-        }
+        kda_batch(job, tokens, first, count, update);
         memcpy(old, tokens[count - 1].k, n * sizeof(float));
         memcpy(old + n, tokens[count - 1].decay, n * sizeof(float));
     }
+    lanes_stream_end();
     memcpy(job->next_pending, old, 2 * n * sizeof(float));
     memcpy(job->next_pending + 2 * n, update, n * sizeof(float));
 }
