@@ -18,5 +18,7 @@
 %include <perigee/context.h>
 %include <perigee/model.h>
 %include <perigee/session.h>
+%include <perigee/text.h>
+%include <perigee/generate.h>
 %include <perigee/batch.h>
 %include <perigee/state.h>

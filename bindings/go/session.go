@@ -176,7 +176,7 @@ func (s *Session) WriteTo(w io.Writer) (int64, error) {
 	}
 	counter := &countingWriter{w: w}
 	stream := &capi.Stream{Writer: counter}
-	err := s.stream(stream, func(handle uint64, e *uintptr) int { return capi.State_save_to(s.h, handle, e) })
+	err := s.stream(stream, func(handle uint64, e *uintptr) int { return capi.State_save_to(s.h, 0, handle, e) })
 	return counter.n, err
 }
 
@@ -187,7 +187,7 @@ func (s *Session) ReadFrom(r io.Reader) (int64, error) {
 	}
 	counter := &countingReader{r: r}
 	stream := &capi.Stream{Reader: counter}
-	err := s.stream(stream, func(handle uint64, e *uintptr) int { return capi.State_load_from(s.h, handle, e) })
+	err := s.stream(stream, func(handle uint64, e *uintptr) int { return capi.State_load_from(s.h, 0, handle, e) })
 	return counter.n, err
 }
 
@@ -213,7 +213,7 @@ func (s *Session) SaveFile(path string) error {
 		return closed("session")
 	}
 	var e uintptr
-	status := capi.Perigee_state_save_file(s.h, path, &e)
+	status := capi.Perigee_state_save_file(s.h, 0, path, &e)
 	runtime.KeepAlive(s)
 	return check(status, e)
 }
@@ -224,7 +224,7 @@ func (s *Session) LoadFile(path string) error {
 		return closed("session")
 	}
 	var e uintptr
-	status := capi.Perigee_state_load_file(s.h, path, &e)
+	status := capi.Perigee_state_load_file(s.h, 0, path, &e)
 	runtime.KeepAlive(s)
 	return check(status, e)
 }

@@ -49,6 +49,12 @@ GO_HANDLE(perigee_model)
 GO_HANDLE(perigee_description)
 GO_HANDLE(perigee_session)
 GO_HANDLE(perigee_prefix_cache)
+GO_HANDLE(perigee_sampler)
+GO_HANDLE(perigee_constraint)
+GO_HANDLE(perigee_tokenizer)
+GO_HANDLE(perigee_decoder)
+GO_HANDLE(perigee_chat)
+GO_HANDLE(perigee_parser)
 
 %typemap(gotype) int64_t *nearest "*int64"
 %typemap(in) int64_t *nearest %{ $1 = ($1_ltype)$input; %}
@@ -116,11 +122,11 @@ static perigee_status Model_load(perigee_context *context, const char *path, siz
     return perigee_model_load(context, path, length, options, progress ? go_progress : NULL, (void *)(uintptr_t)progress,
                               cancel, out, err);
 }
-static perigee_status State_save_to(const perigee_session *session, uint64_t writer, perigee_error **err) {
-    return perigee_state_save_to(session, go_write, (void *)(uintptr_t)writer, err);
+static perigee_status State_save_to(const perigee_session *session, const perigee_sampler *sampler, uint64_t writer, perigee_error **err) {
+    return perigee_state_save_to(session, sampler, go_write, (void *)(uintptr_t)writer, err);
 }
-static perigee_status State_load_from(perigee_session *session, uint64_t reader, perigee_error **err) {
-    return perigee_state_load_from(session, go_read, (void *)(uintptr_t)reader, err);
+static perigee_status State_load_from(perigee_session *session, perigee_sampler *sampler, uint64_t reader, perigee_error **err) {
+    return perigee_state_load_from(session, sampler, go_read, (void *)(uintptr_t)reader, err);
 }
 static perigee_status Decode_step(perigee_session *session, const int32_t *tokens, size_t n, int which, uint64_t *view,
                                   size_t *rows, perigee_cancel *cancel, perigee_error **err) {

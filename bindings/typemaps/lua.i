@@ -372,10 +372,10 @@ struct perigee_cancel {};
         perigee_error *e = NULL;
         size_t size = 0;
         char *data;
-        perigee_status st = perigee_state_size($self, &size, &e);
+        perigee_status st = perigee_state_size($self, NULL, &size, &e);
         if (st) return raise_status(L, st, e);
         data = (char *)lua_newuserdata(L, size ? size : 1);
-        st = perigee_state_save($self, data, size, &size, &e);
+        st = perigee_state_save($self, NULL, data, size, &size, &e);
         if (st) return raise_status(L, st, e);
         lua_pushlstring(L, data, size);
         return 1;
@@ -384,21 +384,21 @@ struct perigee_cancel {};
         perigee_error *e = NULL;
         size_t size;
         const char *data = luaL_checklstring(L, state, &size);
-        perigee_status st = perigee_state_load($self, data, size, &e);
+        perigee_status st = perigee_state_load($self, NULL, data, size, &e);
         if (st) raise_status(L, st, e);
     }
     void l_save_file(lua_State *L, lua_slot path) {
         perigee_error *e = NULL;
         size_t length;
         const char *p = luaL_checklstring(L, path, &length);
-        perigee_status st = perigee_state_save_file($self, p, length, &e);
+        perigee_status st = perigee_state_save_file($self, NULL, p, length, &e);
         if (st) raise_status(L, st, e);
     }
     void l_load_file(lua_State *L, lua_slot path) {
         perigee_error *e = NULL;
         size_t length;
         const char *p = luaL_checklstring(L, path, &length);
-        perigee_status st = perigee_state_load_file($self, p, length, &e);
+        perigee_status st = perigee_state_load_file($self, NULL, p, length, &e);
         if (st) raise_status(L, st, e);
     }
     lua_results l_statistics(lua_State *L) {

@@ -229,11 +229,11 @@ static perigee_status Model_load(perigee_context *context, const char *path, siz
     return perigee_model_load(context, path, length, options, progress ? go_progress : NULL, (void *)(uintptr_t)progress,
                               cancel, out, err);
 }
-static perigee_status State_save_to(const perigee_session *session, uint64_t writer, perigee_error **err) {
-    return perigee_state_save_to(session, go_write, (void *)(uintptr_t)writer, err);
+static perigee_status State_save_to(const perigee_session *session, const perigee_sampler *sampler, uint64_t writer, perigee_error **err) {
+    return perigee_state_save_to(session, sampler, go_write, (void *)(uintptr_t)writer, err);
 }
-static perigee_status State_load_from(perigee_session *session, uint64_t reader, perigee_error **err) {
-    return perigee_state_load_from(session, go_read, (void *)(uintptr_t)reader, err);
+static perigee_status State_load_from(perigee_session *session, perigee_sampler *sampler, uint64_t reader, perigee_error **err) {
+    return perigee_state_load_from(session, sampler, go_read, (void *)(uintptr_t)reader, err);
 }
 static perigee_status Decode_step(perigee_session *session, const int32_t *tokens, size_t n, int which, uint64_t *view,
                                   size_t *rows, perigee_cancel *cancel, perigee_error **err) {
@@ -321,7 +321,7 @@ static prg_ids Session_tokens(const perigee_session *session) {
 extern "C" {
 #endif
 
-void _wrap_Swig_free_capi_bff142c5a980d543(void *_swig_go_0) {
+void _wrap_Swig_free_capi_f8a1376ef489e689(void *_swig_go_0) {
   void *arg1 = (void *) 0 ;
   
   arg1 = *(void **)&_swig_go_0; 
@@ -331,7 +331,7 @@ void _wrap_Swig_free_capi_bff142c5a980d543(void *_swig_go_0) {
 }
 
 
-void *_wrap_Swig_malloc_capi_bff142c5a980d543(intgo _swig_go_0) {
+void *_wrap_Swig_malloc_capi_f8a1376ef489e689(intgo _swig_go_0) {
   int arg1 ;
   void *result = 0 ;
   void *_swig_go_result;
@@ -344,7 +344,7 @@ void *_wrap_Swig_malloc_capi_bff142c5a980d543(intgo _swig_go_0) {
 }
 
 
-intgo _wrap_Context_new_capi_bff142c5a980d543(perigee_options *_swig_go_0, perigee_context **_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_Context_new_capi_f8a1376ef489e689(perigee_options *_swig_go_0, perigee_context **_swig_go_1, perigee_error **_swig_go_2) {
   perigee_options *arg1 = (perigee_options *) 0 ;
   perigee_context **arg2 = (perigee_context **) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -361,7 +361,7 @@ intgo _wrap_Context_new_capi_bff142c5a980d543(perigee_options *_swig_go_0, perig
 }
 
 
-intgo _wrap_Model_load_capi_bff142c5a980d543(perigee_context *_swig_go_0, _gostring_ _swig_go_1, perigee_options *_swig_go_2, long long _swig_go_3, perigee_cancel *_swig_go_4, perigee_model **_swig_go_5, perigee_error **_swig_go_6) {
+intgo _wrap_Model_load_capi_f8a1376ef489e689(perigee_context *_swig_go_0, _gostring_ _swig_go_1, perigee_options *_swig_go_2, long long _swig_go_3, perigee_cancel *_swig_go_4, perigee_model **_swig_go_5, perigee_error **_swig_go_6) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -387,41 +387,45 @@ intgo _wrap_Model_load_capi_bff142c5a980d543(perigee_context *_swig_go_0, _gostr
 }
 
 
-intgo _wrap_State_save_to_capi_bff142c5a980d543(perigee_session *_swig_go_0, long long _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_State_save_to_capi_f8a1376ef489e689(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
   perigee_session *arg1 = (perigee_session *) 0 ;
-  uint64_t arg2 ;
-  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_sampler *arg2 = (perigee_sampler *) 0 ;
+  uint64_t arg3 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
   perigee_status result;
   intgo _swig_go_result;
   
   arg1 = *(perigee_session * *)&_swig_go_0; 
-  arg2 = (uint64_t)_swig_go_1; 
-  arg3 = (perigee_error **)_swig_go_2; 
+  arg2 = *(perigee_sampler * *)&_swig_go_1; 
+  arg3 = (uint64_t)_swig_go_2; 
+  arg4 = (perigee_error **)_swig_go_3; 
   
-  result = (perigee_status)State_save_to((struct perigee_session const *)arg1,arg2,arg3);
+  result = (perigee_status)State_save_to((struct perigee_session const *)arg1,(struct perigee_sampler const *)arg2,arg3,arg4);
   _swig_go_result = (intgo)result; 
   return _swig_go_result;
 }
 
 
-intgo _wrap_State_load_from_capi_bff142c5a980d543(perigee_session *_swig_go_0, long long _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_State_load_from_capi_f8a1376ef489e689(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
   perigee_session *arg1 = (perigee_session *) 0 ;
-  uint64_t arg2 ;
-  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_sampler *arg2 = (perigee_sampler *) 0 ;
+  uint64_t arg3 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
   perigee_status result;
   intgo _swig_go_result;
   
   arg1 = *(perigee_session * *)&_swig_go_0; 
-  arg2 = (uint64_t)_swig_go_1; 
-  arg3 = (perigee_error **)_swig_go_2; 
+  arg2 = *(perigee_sampler * *)&_swig_go_1; 
+  arg3 = (uint64_t)_swig_go_2; 
+  arg4 = (perigee_error **)_swig_go_3; 
   
-  result = (perigee_status)State_load_from(arg1,arg2,arg3);
+  result = (perigee_status)State_load_from(arg1,arg2,arg3,arg4);
   _swig_go_result = (intgo)result; 
   return _swig_go_result;
 }
 
 
-intgo _wrap_Decode_step_capi_bff142c5a980d543(perigee_session *_swig_go_0, _goslice_ _swig_go_1, intgo _swig_go_2, long long *_swig_go_3, long long *_swig_go_4, perigee_cancel *_swig_go_5, perigee_error **_swig_go_6) {
+intgo _wrap_Decode_step_capi_f8a1376ef489e689(perigee_session *_swig_go_0, _goslice_ _swig_go_1, intgo _swig_go_2, long long *_swig_go_3, long long *_swig_go_4, perigee_cancel *_swig_go_5, perigee_error **_swig_go_6) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   int32_t *arg2 = (int32_t *) 0 ;
   size_t arg3 ;
@@ -447,7 +451,7 @@ intgo _wrap_Decode_step_capi_bff142c5a980d543(perigee_session *_swig_go_0, _gosl
 }
 
 
-intgo _wrap_Session_feed_capi_bff142c5a980d543(perigee_session *_swig_go_0, _goslice_ _swig_go_1, intgo _swig_go_2, long long *_swig_go_3, long long *_swig_go_4, long long *_swig_go_5, perigee_cancel *_swig_go_6, perigee_error **_swig_go_7) {
+intgo _wrap_Session_feed_capi_f8a1376ef489e689(perigee_session *_swig_go_0, _goslice_ _swig_go_1, intgo _swig_go_2, long long *_swig_go_3, long long *_swig_go_4, long long *_swig_go_5, perigee_cancel *_swig_go_6, perigee_error **_swig_go_7) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   int32_t *arg2 = (int32_t *) 0 ;
   size_t arg3 ;
@@ -475,7 +479,7 @@ intgo _wrap_Session_feed_capi_bff142c5a980d543(perigee_session *_swig_go_0, _gos
 }
 
 
-_goslice_ _wrap_Floats_capi_bff142c5a980d543(long long _swig_go_0, long long _swig_go_1) {
+_goslice_ _wrap_Floats_capi_f8a1376ef489e689(long long _swig_go_0, long long _swig_go_1) {
   uint64_t arg1 ;
   uint64_t arg2 ;
   prg_floats result;
@@ -490,7 +494,7 @@ _goslice_ _wrap_Floats_capi_bff142c5a980d543(long long _swig_go_0, long long _sw
 }
 
 
-long long _wrap_Model_vocabulary_capi_bff142c5a980d543(perigee_model *_swig_go_0) {
+long long _wrap_Model_vocabulary_capi_f8a1376ef489e689(perigee_model *_swig_go_0) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   int64_t result;
   long long _swig_go_result;
@@ -503,7 +507,7 @@ long long _wrap_Model_vocabulary_capi_bff142c5a980d543(perigee_model *_swig_go_0
 }
 
 
-_gostring_ _wrap_Model_family_capi_bff142c5a980d543(perigee_model *_swig_go_0) {
+_gostring_ _wrap_Model_family_capi_f8a1376ef489e689(perigee_model *_swig_go_0) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -516,7 +520,7 @@ _gostring_ _wrap_Model_family_capi_bff142c5a980d543(perigee_model *_swig_go_0) {
 }
 
 
-_goslice_ _wrap_Model_end_ids_capi_bff142c5a980d543(perigee_model *_swig_go_0) {
+_goslice_ _wrap_Model_end_ids_capi_f8a1376ef489e689(perigee_model *_swig_go_0) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   prg_ids result;
   _goslice_ _swig_go_result;
@@ -529,7 +533,7 @@ _goslice_ _wrap_Model_end_ids_capi_bff142c5a980d543(perigee_model *_swig_go_0) {
 }
 
 
-void _wrap_Model_numbers_capi_bff142c5a980d543(perigee_model *_swig_go_0, _goslice_ _swig_go_1) {
+void _wrap_Model_numbers_capi_f8a1376ef489e689(perigee_model *_swig_go_0, _goslice_ _swig_go_1) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   int64_t *arg2 = (int64_t *) 0 ;
   size_t arg3 ;
@@ -542,7 +546,7 @@ void _wrap_Model_numbers_capi_bff142c5a980d543(perigee_model *_swig_go_0, _gosli
 }
 
 
-_gostring_ _wrap_Option_name_capi_bff142c5a980d543(intgo _swig_go_0) {
+_gostring_ _wrap_Option_name_capi_f8a1376ef489e689(intgo _swig_go_0) {
   int arg1 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -555,7 +559,7 @@ _gostring_ _wrap_Option_name_capi_bff142c5a980d543(intgo _swig_go_0) {
 }
 
 
-_gostring_ _wrap_Option_help_capi_bff142c5a980d543(intgo _swig_go_0) {
+_gostring_ _wrap_Option_help_capi_f8a1376ef489e689(intgo _swig_go_0) {
   int arg1 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -568,7 +572,7 @@ _gostring_ _wrap_Option_help_capi_bff142c5a980d543(intgo _swig_go_0) {
 }
 
 
-_gostring_ _wrap_Option_default_capi_bff142c5a980d543(intgo _swig_go_0) {
+_gostring_ _wrap_Option_default_capi_f8a1376ef489e689(intgo _swig_go_0) {
   int arg1 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -581,7 +585,7 @@ _gostring_ _wrap_Option_default_capi_bff142c5a980d543(intgo _swig_go_0) {
 }
 
 
-intgo _wrap_Option_scope_capi_bff142c5a980d543(intgo _swig_go_0) {
+intgo _wrap_Option_scope_capi_f8a1376ef489e689(intgo _swig_go_0) {
   int arg1 ;
   int result;
   intgo _swig_go_result;
@@ -594,7 +598,7 @@ intgo _wrap_Option_scope_capi_bff142c5a980d543(intgo _swig_go_0) {
 }
 
 
-_goslice_ _wrap_Session_tokens_capi_bff142c5a980d543(perigee_session *_swig_go_0) {
+_goslice_ _wrap_Session_tokens_capi_f8a1376ef489e689(perigee_session *_swig_go_0) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   prg_ids result;
   _goslice_ _swig_go_result;
@@ -607,7 +611,7 @@ _goslice_ _wrap_Session_tokens_capi_bff142c5a980d543(perigee_session *_swig_go_0
 }
 
 
-_gostring_ _wrap_perigee_version_capi_bff142c5a980d543() {
+_gostring_ _wrap_perigee_version_capi_f8a1376ef489e689() {
   char *result = 0 ;
   _gostring_ _swig_go_result;
   
@@ -618,7 +622,7 @@ _gostring_ _wrap_perigee_version_capi_bff142c5a980d543() {
 }
 
 
-intgo _wrap_perigee_abi_version_capi_bff142c5a980d543() {
+intgo _wrap_perigee_abi_version_capi_f8a1376ef489e689() {
   int32_t result;
   intgo _swig_go_result;
   
@@ -629,7 +633,7 @@ intgo _wrap_perigee_abi_version_capi_bff142c5a980d543() {
 }
 
 
-_gostring_ _wrap_perigee_status_name_capi_bff142c5a980d543(intgo _swig_go_0) {
+_gostring_ _wrap_perigee_status_name_capi_f8a1376ef489e689(intgo _swig_go_0) {
   perigee_status arg1 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -642,7 +646,7 @@ _gostring_ _wrap_perigee_status_name_capi_bff142c5a980d543(intgo _swig_go_0) {
 }
 
 
-_gostring_ _wrap_perigee_status_text_capi_bff142c5a980d543(intgo _swig_go_0) {
+_gostring_ _wrap_perigee_status_text_capi_f8a1376ef489e689(intgo _swig_go_0) {
   perigee_status arg1 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -655,7 +659,7 @@ _gostring_ _wrap_perigee_status_text_capi_bff142c5a980d543(intgo _swig_go_0) {
 }
 
 
-intgo _wrap_perigee_error_status_capi_bff142c5a980d543(perigee_error *_swig_go_0) {
+intgo _wrap_perigee_error_status_capi_f8a1376ef489e689(perigee_error *_swig_go_0) {
   perigee_error *arg1 = (perigee_error *) 0 ;
   perigee_status result;
   intgo _swig_go_result;
@@ -668,7 +672,7 @@ intgo _wrap_perigee_error_status_capi_bff142c5a980d543(perigee_error *_swig_go_0
 }
 
 
-_gostring_ _wrap_perigee_error_message_capi_bff142c5a980d543(perigee_error *_swig_go_0) {
+_gostring_ _wrap_perigee_error_message_capi_f8a1376ef489e689(perigee_error *_swig_go_0) {
   perigee_error *arg1 = (perigee_error *) 0 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -681,7 +685,7 @@ _gostring_ _wrap_perigee_error_message_capi_bff142c5a980d543(perigee_error *_swi
 }
 
 
-_gostring_ _wrap_perigee_error_tensor_capi_bff142c5a980d543(perigee_error *_swig_go_0) {
+_gostring_ _wrap_perigee_error_tensor_capi_f8a1376ef489e689(perigee_error *_swig_go_0) {
   perigee_error *arg1 = (perigee_error *) 0 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -694,7 +698,7 @@ _gostring_ _wrap_perigee_error_tensor_capi_bff142c5a980d543(perigee_error *_swig
 }
 
 
-_gostring_ _wrap_perigee_error_file_capi_bff142c5a980d543(perigee_error *_swig_go_0) {
+_gostring_ _wrap_perigee_error_file_capi_f8a1376ef489e689(perigee_error *_swig_go_0) {
   perigee_error *arg1 = (perigee_error *) 0 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -707,7 +711,7 @@ _gostring_ _wrap_perigee_error_file_capi_bff142c5a980d543(perigee_error *_swig_g
 }
 
 
-long long _wrap_perigee_error_offset_capi_bff142c5a980d543(perigee_error *_swig_go_0) {
+long long _wrap_perigee_error_offset_capi_f8a1376ef489e689(perigee_error *_swig_go_0) {
   perigee_error *arg1 = (perigee_error *) 0 ;
   int64_t result;
   long long _swig_go_result;
@@ -720,7 +724,7 @@ long long _wrap_perigee_error_offset_capi_bff142c5a980d543(perigee_error *_swig_
 }
 
 
-long long _wrap_perigee_error_layer_capi_bff142c5a980d543(perigee_error *_swig_go_0) {
+long long _wrap_perigee_error_layer_capi_f8a1376ef489e689(perigee_error *_swig_go_0) {
   perigee_error *arg1 = (perigee_error *) 0 ;
   int64_t result;
   long long _swig_go_result;
@@ -733,7 +737,7 @@ long long _wrap_perigee_error_layer_capi_bff142c5a980d543(perigee_error *_swig_g
 }
 
 
-void _wrap_perigee_error_free_capi_bff142c5a980d543(perigee_error *_swig_go_0) {
+void _wrap_perigee_error_free_capi_f8a1376ef489e689(perigee_error *_swig_go_0) {
   perigee_error *arg1 = (perigee_error *) 0 ;
   
   arg1 = *(perigee_error * *)&_swig_go_0; 
@@ -743,7 +747,7 @@ void _wrap_perigee_error_free_capi_bff142c5a980d543(perigee_error *_swig_go_0) {
 }
 
 
-intgo _wrap_perigee_cancel_new_capi_bff142c5a980d543(perigee_cancel **_swig_go_0, perigee_error **_swig_go_1) {
+intgo _wrap_perigee_cancel_new_capi_f8a1376ef489e689(perigee_cancel **_swig_go_0, perigee_error **_swig_go_1) {
   perigee_cancel **arg1 = (perigee_cancel **) 0 ;
   perigee_error **arg2 = (perigee_error **) 0 ;
   perigee_status result;
@@ -758,7 +762,7 @@ intgo _wrap_perigee_cancel_new_capi_bff142c5a980d543(perigee_cancel **_swig_go_0
 }
 
 
-void _wrap_perigee_cancel_trigger_capi_bff142c5a980d543(perigee_cancel *_swig_go_0) {
+void _wrap_perigee_cancel_trigger_capi_f8a1376ef489e689(perigee_cancel *_swig_go_0) {
   perigee_cancel *arg1 = (perigee_cancel *) 0 ;
   
   arg1 = *(perigee_cancel * *)&_swig_go_0; 
@@ -768,7 +772,7 @@ void _wrap_perigee_cancel_trigger_capi_bff142c5a980d543(perigee_cancel *_swig_go
 }
 
 
-void _wrap_perigee_cancel_reset_capi_bff142c5a980d543(perigee_cancel *_swig_go_0) {
+void _wrap_perigee_cancel_reset_capi_f8a1376ef489e689(perigee_cancel *_swig_go_0) {
   perigee_cancel *arg1 = (perigee_cancel *) 0 ;
   
   arg1 = *(perigee_cancel * *)&_swig_go_0; 
@@ -778,7 +782,7 @@ void _wrap_perigee_cancel_reset_capi_bff142c5a980d543(perigee_cancel *_swig_go_0
 }
 
 
-intgo _wrap_perigee_cancel_triggered_capi_bff142c5a980d543(perigee_cancel *_swig_go_0) {
+intgo _wrap_perigee_cancel_triggered_capi_f8a1376ef489e689(perigee_cancel *_swig_go_0) {
   perigee_cancel *arg1 = (perigee_cancel *) 0 ;
   int result;
   intgo _swig_go_result;
@@ -791,7 +795,7 @@ intgo _wrap_perigee_cancel_triggered_capi_bff142c5a980d543(perigee_cancel *_swig
 }
 
 
-void _wrap_perigee_cancel_free_capi_bff142c5a980d543(perigee_cancel *_swig_go_0) {
+void _wrap_perigee_cancel_free_capi_f8a1376ef489e689(perigee_cancel *_swig_go_0) {
   perigee_cancel *arg1 = (perigee_cancel *) 0 ;
   
   arg1 = *(perigee_cancel * *)&_swig_go_0; 
@@ -801,7 +805,7 @@ void _wrap_perigee_cancel_free_capi_bff142c5a980d543(perigee_cancel *_swig_go_0)
 }
 
 
-intgo _wrap_perigee_options_new_capi_bff142c5a980d543(perigee_options **_swig_go_0, perigee_error **_swig_go_1) {
+intgo _wrap_perigee_options_new_capi_f8a1376ef489e689(perigee_options **_swig_go_0, perigee_error **_swig_go_1) {
   perigee_options **arg1 = (perigee_options **) 0 ;
   perigee_error **arg2 = (perigee_error **) 0 ;
   perigee_status result;
@@ -816,7 +820,7 @@ intgo _wrap_perigee_options_new_capi_bff142c5a980d543(perigee_options **_swig_go
 }
 
 
-void _wrap_perigee_options_free_capi_bff142c5a980d543(perigee_options *_swig_go_0) {
+void _wrap_perigee_options_free_capi_f8a1376ef489e689(perigee_options *_swig_go_0) {
   perigee_options *arg1 = (perigee_options *) 0 ;
   
   arg1 = *(perigee_options * *)&_swig_go_0; 
@@ -826,7 +830,7 @@ void _wrap_perigee_options_free_capi_bff142c5a980d543(perigee_options *_swig_go_
 }
 
 
-intgo _wrap_perigee_options_set_int_capi_bff142c5a980d543(perigee_options *_swig_go_0, intgo _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_options_set_int_capi_f8a1376ef489e689(perigee_options *_swig_go_0, intgo _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
   perigee_options *arg1 = (perigee_options *) 0 ;
   perigee_option arg2 ;
   int64_t arg3 ;
@@ -845,7 +849,7 @@ intgo _wrap_perigee_options_set_int_capi_bff142c5a980d543(perigee_options *_swig
 }
 
 
-intgo _wrap_perigee_options_set_float_capi_bff142c5a980d543(perigee_options *_swig_go_0, intgo _swig_go_1, double _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_options_set_float_capi_f8a1376ef489e689(perigee_options *_swig_go_0, intgo _swig_go_1, double _swig_go_2, perigee_error **_swig_go_3) {
   perigee_options *arg1 = (perigee_options *) 0 ;
   perigee_option arg2 ;
   double arg3 ;
@@ -864,7 +868,7 @@ intgo _wrap_perigee_options_set_float_capi_bff142c5a980d543(perigee_options *_sw
 }
 
 
-intgo _wrap_perigee_options_set_string_capi_bff142c5a980d543(perigee_options *_swig_go_0, intgo _swig_go_1, _gostring_ _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_options_set_string_capi_f8a1376ef489e689(perigee_options *_swig_go_0, intgo _swig_go_1, _gostring_ _swig_go_2, perigee_error **_swig_go_3) {
   perigee_options *arg1 = (perigee_options *) 0 ;
   perigee_option arg2 ;
   char *arg3 = (char *) 0 ;
@@ -884,7 +888,7 @@ intgo _wrap_perigee_options_set_string_capi_bff142c5a980d543(perigee_options *_s
 }
 
 
-intgo _wrap_perigee_options_set_text_capi_bff142c5a980d543(perigee_options *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_options_set_text_capi_f8a1376ef489e689(perigee_options *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, perigee_error **_swig_go_3) {
   perigee_options *arg1 = (perigee_options *) 0 ;
   char *arg2 = (char *) 0 ;
   char *arg3 = (char *) 0 ;
@@ -913,7 +917,7 @@ intgo _wrap_perigee_options_set_text_capi_bff142c5a980d543(perigee_options *_swi
 }
 
 
-long long _wrap_perigee_option_count_capi_bff142c5a980d543() {
+long long _wrap_perigee_option_count_capi_f8a1376ef489e689() {
   size_t result;
   long long _swig_go_result;
   
@@ -924,7 +928,7 @@ long long _wrap_perigee_option_count_capi_bff142c5a980d543() {
 }
 
 
-void _wrap_perigee_context_free_capi_bff142c5a980d543(perigee_context *_swig_go_0) {
+void _wrap_perigee_context_free_capi_f8a1376ef489e689(perigee_context *_swig_go_0) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   
   arg1 = *(perigee_context * *)&_swig_go_0; 
@@ -934,7 +938,7 @@ void _wrap_perigee_context_free_capi_bff142c5a980d543(perigee_context *_swig_go_
 }
 
 
-long long _wrap_perigee_context_threads_capi_bff142c5a980d543(perigee_context *_swig_go_0) {
+long long _wrap_perigee_context_threads_capi_f8a1376ef489e689(perigee_context *_swig_go_0) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   size_t result;
   long long _swig_go_result;
@@ -947,7 +951,7 @@ long long _wrap_perigee_context_threads_capi_bff142c5a980d543(perigee_context *_
 }
 
 
-long long _wrap_perigee_context_kernel_count_capi_bff142c5a980d543(perigee_context *_swig_go_0) {
+long long _wrap_perigee_context_kernel_count_capi_f8a1376ef489e689(perigee_context *_swig_go_0) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   size_t result;
   long long _swig_go_result;
@@ -960,7 +964,7 @@ long long _wrap_perigee_context_kernel_count_capi_bff142c5a980d543(perigee_conte
 }
 
 
-void _wrap_perigee_model_free_capi_bff142c5a980d543(perigee_model *_swig_go_0) {
+void _wrap_perigee_model_free_capi_f8a1376ef489e689(perigee_model *_swig_go_0) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   
   arg1 = *(perigee_model * *)&_swig_go_0; 
@@ -970,7 +974,7 @@ void _wrap_perigee_model_free_capi_bff142c5a980d543(perigee_model *_swig_go_0) {
 }
 
 
-intgo _wrap_perigee_model_describe_capi_bff142c5a980d543(perigee_context *_swig_go_0, _gostring_ _swig_go_1, perigee_description **_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_model_describe_capi_f8a1376ef489e689(perigee_context *_swig_go_0, _gostring_ _swig_go_1, perigee_description **_swig_go_2, perigee_error **_swig_go_3) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -990,7 +994,7 @@ intgo _wrap_perigee_model_describe_capi_bff142c5a980d543(perigee_context *_swig_
 }
 
 
-long long _wrap_perigee_description_count_capi_bff142c5a980d543(perigee_description *_swig_go_0) {
+long long _wrap_perigee_description_count_capi_f8a1376ef489e689(perigee_description *_swig_go_0) {
   perigee_description *arg1 = (perigee_description *) 0 ;
   size_t result;
   long long _swig_go_result;
@@ -1003,7 +1007,7 @@ long long _wrap_perigee_description_count_capi_bff142c5a980d543(perigee_descript
 }
 
 
-void _wrap_perigee_description_free_capi_bff142c5a980d543(perigee_description *_swig_go_0) {
+void _wrap_perigee_description_free_capi_f8a1376ef489e689(perigee_description *_swig_go_0) {
   perigee_description *arg1 = (perigee_description *) 0 ;
   
   arg1 = *(perigee_description * *)&_swig_go_0; 
@@ -1013,7 +1017,7 @@ void _wrap_perigee_description_free_capi_bff142c5a980d543(perigee_description *_
 }
 
 
-intgo _wrap_perigee_session_new_capi_bff142c5a980d543(perigee_model *_swig_go_0, perigee_options *_swig_go_1, perigee_session **_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_session_new_capi_f8a1376ef489e689(perigee_model *_swig_go_0, perigee_options *_swig_go_1, perigee_session **_swig_go_2, perigee_error **_swig_go_3) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   perigee_options *arg2 = (perigee_options *) 0 ;
   perigee_session **arg3 = (perigee_session **) 0 ;
@@ -1032,7 +1036,7 @@ intgo _wrap_perigee_session_new_capi_bff142c5a980d543(perigee_model *_swig_go_0,
 }
 
 
-void _wrap_perigee_session_free_capi_bff142c5a980d543(perigee_session *_swig_go_0) {
+void _wrap_perigee_session_free_capi_f8a1376ef489e689(perigee_session *_swig_go_0) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   
   arg1 = *(perigee_session * *)&_swig_go_0; 
@@ -1042,7 +1046,7 @@ void _wrap_perigee_session_free_capi_bff142c5a980d543(perigee_session *_swig_go_
 }
 
 
-long long _wrap_perigee_session_position_capi_bff142c5a980d543(perigee_session *_swig_go_0) {
+long long _wrap_perigee_session_position_capi_f8a1376ef489e689(perigee_session *_swig_go_0) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   int64_t result;
   long long _swig_go_result;
@@ -1055,7 +1059,7 @@ long long _wrap_perigee_session_position_capi_bff142c5a980d543(perigee_session *
 }
 
 
-long long _wrap_perigee_session_context_capi_bff142c5a980d543(perigee_session *_swig_go_0) {
+long long _wrap_perigee_session_context_capi_f8a1376ef489e689(perigee_session *_swig_go_0) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   int64_t result;
   long long _swig_go_result;
@@ -1068,7 +1072,20 @@ long long _wrap_perigee_session_context_capi_bff142c5a980d543(perigee_session *_
 }
 
 
-void _wrap_perigee_session_reset_capi_bff142c5a980d543(perigee_session *_swig_go_0) {
+long long _wrap_perigee_session_vocabulary_capi_f8a1376ef489e689(perigee_session *_swig_go_0) {
+  perigee_session *arg1 = (perigee_session *) 0 ;
+  size_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(perigee_session * *)&_swig_go_0; 
+  
+  result = perigee_session_vocabulary((struct perigee_session const *)arg1);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_perigee_session_reset_capi_f8a1376ef489e689(perigee_session *_swig_go_0) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   
   arg1 = *(perigee_session * *)&_swig_go_0; 
@@ -1078,7 +1095,991 @@ void _wrap_perigee_session_reset_capi_bff142c5a980d543(perigee_session *_swig_go
 }
 
 
-intgo _wrap_perigee_session_fork_capi_bff142c5a980d543(perigee_session *_swig_go_0, perigee_session **_swig_go_1, perigee_error **_swig_go_2) {
+perigee_tokenizer *_wrap_perigee_model_tokenizer_capi_f8a1376ef489e689(perigee_model *_swig_go_0) {
+  perigee_model *arg1 = (perigee_model *) 0 ;
+  perigee_tokenizer *result = 0 ;
+  perigee_tokenizer *_swig_go_result;
+  
+  arg1 = *(perigee_model * *)&_swig_go_0; 
+  
+  result = (perigee_tokenizer *)perigee_model_tokenizer((struct perigee_model const *)arg1);
+  *(perigee_tokenizer * *)&_swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_tokenizer_open_capi_f8a1376ef489e689(perigee_context *_swig_go_0, _gostring_ _swig_go_1, perigee_tokenizer **_swig_go_2, perigee_error **_swig_go_3) {
+  perigee_context *arg1 = (perigee_context *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  perigee_tokenizer **arg4 = (perigee_tokenizer **) 0 ;
+  perigee_error **arg5 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_context * *)&_swig_go_0; 
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n; 
+  arg4 = (perigee_tokenizer **)_swig_go_2; 
+  arg5 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)perigee_tokenizer_open(arg1,(char const *)arg2,arg3,arg4,arg5);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_perigee_tokenizer_free_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0) {
+  perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
+  
+  arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
+  
+  perigee_tokenizer_free(arg1);
+  
+}
+
+
+intgo _wrap_perigee_tokenizer_get_info_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, struct perigee_tokenizer_info *_swig_go_1, perigee_error **_swig_go_2) {
+  perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
+  perigee_tokenizer_info *arg2 = (perigee_tokenizer_info *) 0 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
+  arg2 = *(perigee_tokenizer_info **)&_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_tokenizer_get_info((struct perigee_tokenizer const *)arg1,arg2,arg3);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_encode_text_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, intgo _swig_go_3, intgo *_swig_go_4, long long _swig_go_5, long long *_swig_go_6, perigee_error **_swig_go_7) {
+  perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  uint32_t arg4 ;
+  int32_t *arg5 = (int32_t *) 0 ;
+  size_t arg6 ;
+  size_t *arg7 = (size_t *) 0 ;
+  perigee_error **arg8 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
+  
+  arg2 = (char *)malloc(_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, _swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (size_t)_swig_go_2; 
+  arg4 = (uint32_t)_swig_go_3; 
+  arg5 = *(int32_t **)&_swig_go_4; 
+  arg6 = (size_t)_swig_go_5; 
+  arg7 = *(size_t **)&_swig_go_6; 
+  arg8 = (perigee_error **)_swig_go_7; 
+  
+  result = (perigee_status)perigee_encode_text((struct perigee_tokenizer const *)arg1,(char const *)arg2,arg3,arg4,arg5,arg6,arg7,arg8);
+  _swig_go_result = (intgo)result; 
+  free(arg2); 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_encode_markup_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, intgo _swig_go_3, intgo *_swig_go_4, long long _swig_go_5, long long *_swig_go_6, perigee_error **_swig_go_7) {
+  perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  uint32_t arg4 ;
+  int32_t *arg5 = (int32_t *) 0 ;
+  size_t arg6 ;
+  size_t *arg7 = (size_t *) 0 ;
+  perigee_error **arg8 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
+  
+  arg2 = (char *)malloc(_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, _swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (size_t)_swig_go_2; 
+  arg4 = (uint32_t)_swig_go_3; 
+  arg5 = *(int32_t **)&_swig_go_4; 
+  arg6 = (size_t)_swig_go_5; 
+  arg7 = *(size_t **)&_swig_go_6; 
+  arg8 = (perigee_error **)_swig_go_7; 
+  
+  result = (perigee_status)perigee_encode_markup((struct perigee_tokenizer const *)arg1,(char const *)arg2,arg3,arg4,arg5,arg6,arg7,arg8);
+  _swig_go_result = (intgo)result; 
+  free(arg2); 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_decode_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, intgo *_swig_go_1, long long _swig_go_2, intgo _swig_go_3, _gostring_ _swig_go_4, long long _swig_go_5, long long *_swig_go_6, perigee_error **_swig_go_7) {
+  perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
+  int32_t *arg2 = (int32_t *) 0 ;
+  size_t arg3 ;
+  uint32_t arg4 ;
+  char *arg5 = (char *) 0 ;
+  size_t arg6 ;
+  size_t *arg7 = (size_t *) 0 ;
+  perigee_error **arg8 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
+  arg2 = *(int32_t **)&_swig_go_1; 
+  arg3 = (size_t)_swig_go_2; 
+  arg4 = (uint32_t)_swig_go_3; 
+  
+  arg5 = (char *)malloc(_swig_go_4.n + 1);
+  memcpy(arg5, _swig_go_4.p, _swig_go_4.n);
+  arg5[_swig_go_4.n] = '\0';
+  
+  arg6 = (size_t)_swig_go_5; 
+  arg7 = *(size_t **)&_swig_go_6; 
+  arg8 = (perigee_error **)_swig_go_7; 
+  
+  result = (perigee_status)perigee_decode((struct perigee_tokenizer const *)arg1,(int const *)arg2,arg3,arg4,arg5,arg6,arg7,arg8);
+  _swig_go_result = (intgo)result; 
+  free(arg5); 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_token_bytes_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, intgo _swig_go_1, _gostring_* _swig_go_2, long long *_swig_go_3, intgo *_swig_go_4, perigee_error **_swig_go_5) {
+  perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
+  int32_t arg2 ;
+  char **arg3 = (char **) 0 ;
+  size_t *arg4 = (size_t *) 0 ;
+  int32_t *arg5 = (int32_t *) 0 ;
+  perigee_error **arg6 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  arg3 = *(char ***)&_swig_go_2; 
+  arg4 = *(size_t **)&_swig_go_3; 
+  arg5 = *(int32_t **)&_swig_go_4; 
+  arg6 = (perigee_error **)_swig_go_5; 
+  
+  result = (perigee_status)perigee_token_bytes((struct perigee_tokenizer const *)arg1,arg2,(char const **)arg3,arg4,arg5,arg6);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_token_id_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, intgo *_swig_go_3, perigee_error **_swig_go_4) {
+  perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  int32_t *arg4 = (int32_t *) 0 ;
+  perigee_error **arg5 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
+  
+  arg2 = (char *)malloc(_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, _swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (size_t)_swig_go_2; 
+  arg4 = *(int32_t **)&_swig_go_3; 
+  arg5 = (perigee_error **)_swig_go_4; 
+  
+  result = (perigee_status)perigee_token_id((struct perigee_tokenizer const *)arg1,(char const *)arg2,arg3,arg4,arg5);
+  _swig_go_result = (intgo)result; 
+  free(arg2); 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_decoder_new_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, intgo _swig_go_1, perigee_decoder **_swig_go_2, perigee_error **_swig_go_3) {
+  perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
+  uint32_t arg2 ;
+  perigee_decoder **arg3 = (perigee_decoder **) 0 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
+  arg2 = (uint32_t)_swig_go_1; 
+  arg3 = (perigee_decoder **)_swig_go_2; 
+  arg4 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)perigee_decoder_new((struct perigee_tokenizer const *)arg1,arg2,arg3,arg4);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_decoder_push_capi_f8a1376ef489e689(perigee_decoder *_swig_go_0, intgo _swig_go_1, _gostring_* _swig_go_2, long long *_swig_go_3, perigee_error **_swig_go_4) {
+  perigee_decoder *arg1 = (perigee_decoder *) 0 ;
+  int32_t arg2 ;
+  char **arg3 = (char **) 0 ;
+  size_t *arg4 = (size_t *) 0 ;
+  perigee_error **arg5 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_decoder * *)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  arg3 = *(char ***)&_swig_go_2; 
+  arg4 = *(size_t **)&_swig_go_3; 
+  arg5 = (perigee_error **)_swig_go_4; 
+  
+  result = (perigee_status)perigee_decoder_push(arg1,arg2,(char const **)arg3,arg4,arg5);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_decoder_flush_capi_f8a1376ef489e689(perigee_decoder *_swig_go_0, _gostring_* _swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
+  perigee_decoder *arg1 = (perigee_decoder *) 0 ;
+  char **arg2 = (char **) 0 ;
+  size_t *arg3 = (size_t *) 0 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_decoder * *)&_swig_go_0; 
+  arg2 = *(char ***)&_swig_go_1; 
+  arg3 = *(size_t **)&_swig_go_2; 
+  arg4 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)perigee_decoder_flush(arg1,(char const **)arg2,arg3,arg4);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_perigee_decoder_free_capi_f8a1376ef489e689(perigee_decoder *_swig_go_0) {
+  perigee_decoder *arg1 = (perigee_decoder *) 0 ;
+  
+  arg1 = *(perigee_decoder * *)&_swig_go_0; 
+  
+  perigee_decoder_free(arg1);
+  
+}
+
+
+intgo _wrap_perigee_chat_render_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, _gostring_ _swig_go_3, long long _swig_go_4, struct perigee_chat_options *_swig_go_5, perigee_chat **_swig_go_6, perigee_error **_swig_go_7) {
+  perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  perigee_chat_options *arg6 = (perigee_chat_options *) 0 ;
+  perigee_chat **arg7 = (perigee_chat **) 0 ;
+  perigee_error **arg8 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
+  
+  arg2 = (char *)malloc(_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, _swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (size_t)_swig_go_2; 
+  
+  arg4 = (char *)malloc(_swig_go_3.n + 1);
+  memcpy(arg4, _swig_go_3.p, _swig_go_3.n);
+  arg4[_swig_go_3.n] = '\0';
+  
+  arg5 = (size_t)_swig_go_4; 
+  arg6 = *(perigee_chat_options **)&_swig_go_5; 
+  arg7 = (perigee_chat **)_swig_go_6; 
+  arg8 = (perigee_error **)_swig_go_7; 
+  
+  result = (perigee_status)perigee_chat_render((struct perigee_tokenizer const *)arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,(struct perigee_chat_options const *)arg6,arg7,arg8);
+  _swig_go_result = (intgo)result; 
+  free(arg2); 
+  free(arg4); 
+  return _swig_go_result;
+}
+
+
+intgo *_wrap_perigee_chat_ids_capi_f8a1376ef489e689(perigee_chat *_swig_go_0, long long *_swig_go_1) {
+  perigee_chat *arg1 = (perigee_chat *) 0 ;
+  size_t *arg2 = (size_t *) 0 ;
+  int32_t *result = 0 ;
+  intgo *_swig_go_result;
+  
+  arg1 = *(perigee_chat * *)&_swig_go_0; 
+  arg2 = *(size_t **)&_swig_go_1; 
+  
+  result = (int32_t *)perigee_chat_ids((struct perigee_chat const *)arg1,arg2);
+  *(int32_t **)&_swig_go_result = (int32_t *)result; 
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_perigee_chat_text_capi_f8a1376ef489e689(perigee_chat *_swig_go_0, long long *_swig_go_1) {
+  perigee_chat *arg1 = (perigee_chat *) 0 ;
+  size_t *arg2 = (size_t *) 0 ;
+  char *result = 0 ;
+  _gostring_ _swig_go_result;
+  
+  arg1 = *(perigee_chat * *)&_swig_go_0; 
+  arg2 = *(size_t **)&_swig_go_1; 
+  
+  result = (char *)perigee_chat_text((struct perigee_chat const *)arg1,arg2);
+  _swig_go_result = Swig_AllocateString((char*)result, result ? strlen((char*)result) : 0); 
+  return _swig_go_result;
+}
+
+
+long long _wrap_perigee_chat_segment_count_capi_f8a1376ef489e689(perigee_chat *_swig_go_0) {
+  perigee_chat *arg1 = (perigee_chat *) 0 ;
+  size_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(perigee_chat * *)&_swig_go_0; 
+  
+  result = perigee_chat_segment_count((struct perigee_chat const *)arg1);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_chat_get_segment_capi_f8a1376ef489e689(perigee_chat *_swig_go_0, long long _swig_go_1, struct perigee_chat_segment *_swig_go_2, perigee_error **_swig_go_3) {
+  perigee_chat *arg1 = (perigee_chat *) 0 ;
+  size_t arg2 ;
+  perigee_chat_segment *arg3 = (perigee_chat_segment *) 0 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_chat * *)&_swig_go_0; 
+  arg2 = (size_t)_swig_go_1; 
+  arg3 = *(perigee_chat_segment **)&_swig_go_2; 
+  arg4 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)perigee_chat_get_segment((struct perigee_chat const *)arg1,arg2,arg3,arg4);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_perigee_chat_free_capi_f8a1376ef489e689(perigee_chat *_swig_go_0) {
+  perigee_chat *arg1 = (perigee_chat *) 0 ;
+  
+  arg1 = *(perigee_chat * *)&_swig_go_0; 
+  
+  perigee_chat_free(arg1);
+  
+}
+
+
+intgo _wrap_perigee_parser_new_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, perigee_chat *_swig_go_1, perigee_parser **_swig_go_2, perigee_error **_swig_go_3) {
+  perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
+  perigee_chat *arg2 = (perigee_chat *) 0 ;
+  perigee_parser **arg3 = (perigee_parser **) 0 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
+  arg2 = *(perigee_chat * *)&_swig_go_1; 
+  arg3 = (perigee_parser **)_swig_go_2; 
+  arg4 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)perigee_parser_new((struct perigee_tokenizer const *)arg1,(struct perigee_chat const *)arg2,arg3,arg4);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_parser_push_capi_f8a1376ef489e689(perigee_parser *_swig_go_0, intgo _swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
+  perigee_parser *arg1 = (perigee_parser *) 0 ;
+  int32_t arg2 ;
+  size_t *arg3 = (size_t *) 0 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_parser * *)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  arg3 = *(size_t **)&_swig_go_2; 
+  arg4 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)perigee_parser_push(arg1,arg2,arg3,arg4);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_parser_finish_capi_f8a1376ef489e689(perigee_parser *_swig_go_0, long long *_swig_go_1, perigee_error **_swig_go_2) {
+  perigee_parser *arg1 = (perigee_parser *) 0 ;
+  size_t *arg2 = (size_t *) 0 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_parser * *)&_swig_go_0; 
+  arg2 = *(size_t **)&_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_parser_finish(arg1,arg2,arg3);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_parser_get_delta_capi_f8a1376ef489e689(perigee_parser *_swig_go_0, long long _swig_go_1, struct perigee_delta *_swig_go_2, perigee_error **_swig_go_3) {
+  perigee_parser *arg1 = (perigee_parser *) 0 ;
+  size_t arg2 ;
+  perigee_delta *arg3 = (perigee_delta *) 0 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_parser * *)&_swig_go_0; 
+  arg2 = (size_t)_swig_go_1; 
+  arg3 = *(perigee_delta **)&_swig_go_2; 
+  arg4 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)perigee_parser_get_delta((struct perigee_parser const *)arg1,arg2,arg3,arg4);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_parser_ended_capi_f8a1376ef489e689(perigee_parser *_swig_go_0) {
+  perigee_parser *arg1 = (perigee_parser *) 0 ;
+  int32_t result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_parser * *)&_swig_go_0; 
+  
+  result = (int32_t)perigee_parser_ended((struct perigee_parser const *)arg1);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_parser_message_capi_f8a1376ef489e689(perigee_parser *_swig_go_0, _gostring_* _swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
+  perigee_parser *arg1 = (perigee_parser *) 0 ;
+  char **arg2 = (char **) 0 ;
+  size_t *arg3 = (size_t *) 0 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_parser * *)&_swig_go_0; 
+  arg2 = *(char ***)&_swig_go_1; 
+  arg3 = *(size_t **)&_swig_go_2; 
+  arg4 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)perigee_parser_message(arg1,(char const **)arg2,arg3,arg4);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_perigee_parser_free_capi_f8a1376ef489e689(perigee_parser *_swig_go_0) {
+  perigee_parser *arg1 = (perigee_parser *) 0 ;
+  
+  arg1 = *(perigee_parser * *)&_swig_go_0; 
+  
+  perigee_parser_free(arg1);
+  
+}
+
+
+intgo _wrap_perigee_argmax_capi_f8a1376ef489e689(float *_swig_go_0, long long _swig_go_1, intgo *_swig_go_2, perigee_error **_swig_go_3) {
+  float *arg1 = (float *) 0 ;
+  size_t arg2 ;
+  int32_t *arg3 = (int32_t *) 0 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(float **)&_swig_go_0; 
+  arg2 = (size_t)_swig_go_1; 
+  arg3 = *(int32_t **)&_swig_go_2; 
+  arg4 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)perigee_argmax((float const *)arg1,arg2,arg3,arg4);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_top_k_capi_f8a1376ef489e689(perigee_context *_swig_go_0, float *_swig_go_1, long long _swig_go_2, long long _swig_go_3, intgo *_swig_go_4, float *_swig_go_5, perigee_error **_swig_go_6) {
+  perigee_context *arg1 = (perigee_context *) 0 ;
+  float *arg2 = (float *) 0 ;
+  size_t arg3 ;
+  size_t arg4 ;
+  int32_t *arg5 = (int32_t *) 0 ;
+  float *arg6 = (float *) 0 ;
+  perigee_error **arg7 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_context * *)&_swig_go_0; 
+  arg2 = *(float **)&_swig_go_1; 
+  arg3 = (size_t)_swig_go_2; 
+  arg4 = (size_t)_swig_go_3; 
+  arg5 = *(int32_t **)&_swig_go_4; 
+  arg6 = *(float **)&_swig_go_5; 
+  arg7 = (perigee_error **)_swig_go_6; 
+  
+  result = (perigee_status)perigee_top_k(arg1,(float const *)arg2,arg3,arg4,arg5,arg6,arg7);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_log_probabilities_capi_f8a1376ef489e689(float *_swig_go_0, long long _swig_go_1, intgo *_swig_go_2, long long _swig_go_3, double *_swig_go_4, perigee_error **_swig_go_5) {
+  float *arg1 = (float *) 0 ;
+  size_t arg2 ;
+  int32_t *arg3 = (int32_t *) 0 ;
+  size_t arg4 ;
+  double *arg5 = (double *) 0 ;
+  perigee_error **arg6 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(float **)&_swig_go_0; 
+  arg2 = (size_t)_swig_go_1; 
+  arg3 = *(int32_t **)&_swig_go_2; 
+  arg4 = (size_t)_swig_go_3; 
+  arg5 = *(double **)&_swig_go_4; 
+  arg6 = (perigee_error **)_swig_go_5; 
+  
+  result = (perigee_status)perigee_log_probabilities((float const *)arg1,arg2,(int const *)arg3,arg4,arg5,arg6);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_sampler_new_capi_f8a1376ef489e689(perigee_context *_swig_go_0, perigee_sampler **_swig_go_1, perigee_error **_swig_go_2) {
+  perigee_context *arg1 = (perigee_context *) 0 ;
+  perigee_sampler **arg2 = (perigee_sampler **) 0 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_context * *)&_swig_go_0; 
+  arg2 = (perigee_sampler **)_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_sampler_new(arg1,arg2,arg3);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_sampler_clone_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, perigee_sampler **_swig_go_1, perigee_error **_swig_go_2) {
+  perigee_sampler *arg1 = (perigee_sampler *) 0 ;
+  perigee_sampler **arg2 = (perigee_sampler **) 0 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_sampler * *)&_swig_go_0; 
+  arg2 = (perigee_sampler **)_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_sampler_clone((struct perigee_sampler const *)arg1,arg2,arg3);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_perigee_sampler_free_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0) {
+  perigee_sampler *arg1 = (perigee_sampler *) 0 ;
+  
+  arg1 = *(perigee_sampler * *)&_swig_go_0; 
+  
+  perigee_sampler_free(arg1);
+  
+}
+
+
+intgo _wrap_perigee_sampler_add_repetition_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, double _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
+  perigee_sampler *arg1 = (perigee_sampler *) 0 ;
+  double arg2 ;
+  size_t arg3 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_sampler * *)&_swig_go_0; 
+  arg2 = (double)_swig_go_1; 
+  arg3 = (size_t)_swig_go_2; 
+  arg4 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)perigee_sampler_add_repetition(arg1,arg2,arg3,arg4);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_sampler_add_presence_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, double _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
+  perigee_sampler *arg1 = (perigee_sampler *) 0 ;
+  double arg2 ;
+  size_t arg3 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_sampler * *)&_swig_go_0; 
+  arg2 = (double)_swig_go_1; 
+  arg3 = (size_t)_swig_go_2; 
+  arg4 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)perigee_sampler_add_presence(arg1,arg2,arg3,arg4);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_sampler_add_frequency_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, double _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
+  perigee_sampler *arg1 = (perigee_sampler *) 0 ;
+  double arg2 ;
+  size_t arg3 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_sampler * *)&_swig_go_0; 
+  arg2 = (double)_swig_go_1; 
+  arg3 = (size_t)_swig_go_2; 
+  arg4 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)perigee_sampler_add_frequency(arg1,arg2,arg3,arg4);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_sampler_add_bias_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, intgo *_swig_go_1, float *_swig_go_2, long long _swig_go_3, perigee_error **_swig_go_4) {
+  perigee_sampler *arg1 = (perigee_sampler *) 0 ;
+  int32_t *arg2 = (int32_t *) 0 ;
+  float *arg3 = (float *) 0 ;
+  size_t arg4 ;
+  perigee_error **arg5 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_sampler * *)&_swig_go_0; 
+  arg2 = *(int32_t **)&_swig_go_1; 
+  arg3 = *(float **)&_swig_go_2; 
+  arg4 = (size_t)_swig_go_3; 
+  arg5 = (perigee_error **)_swig_go_4; 
+  
+  result = (perigee_status)perigee_sampler_add_bias(arg1,(int const *)arg2,(float const *)arg3,arg4,arg5);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_sampler_add_temperature_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, double _swig_go_1, perigee_error **_swig_go_2) {
+  perigee_sampler *arg1 = (perigee_sampler *) 0 ;
+  double arg2 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_sampler * *)&_swig_go_0; 
+  arg2 = (double)_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_sampler_add_temperature(arg1,arg2,arg3);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_sampler_add_top_k_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, long long _swig_go_1, perigee_error **_swig_go_2) {
+  perigee_sampler *arg1 = (perigee_sampler *) 0 ;
+  size_t arg2 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_sampler * *)&_swig_go_0; 
+  arg2 = (size_t)_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_sampler_add_top_k(arg1,arg2,arg3);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_sampler_add_top_p_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, double _swig_go_1, perigee_error **_swig_go_2) {
+  perigee_sampler *arg1 = (perigee_sampler *) 0 ;
+  double arg2 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_sampler * *)&_swig_go_0; 
+  arg2 = (double)_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_sampler_add_top_p(arg1,arg2,arg3);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_sampler_add_min_p_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, double _swig_go_1, perigee_error **_swig_go_2) {
+  perigee_sampler *arg1 = (perigee_sampler *) 0 ;
+  double arg2 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_sampler * *)&_swig_go_0; 
+  arg2 = (double)_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_sampler_add_min_p(arg1,arg2,arg3);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_sampler_add_greedy_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, perigee_error **_swig_go_1) {
+  perigee_sampler *arg1 = (perigee_sampler *) 0 ;
+  perigee_error **arg2 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_sampler * *)&_swig_go_0; 
+  arg2 = (perigee_error **)_swig_go_1; 
+  
+  result = (perigee_status)perigee_sampler_add_greedy(arg1,arg2);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_perigee_sampler_set_seed_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, long long _swig_go_1) {
+  perigee_sampler *arg1 = (perigee_sampler *) 0 ;
+  uint64_t arg2 ;
+  
+  arg1 = *(perigee_sampler * *)&_swig_go_0; 
+  arg2 = (uint64_t)_swig_go_1; 
+  
+  perigee_sampler_set_seed(arg1,arg2);
+  
+}
+
+
+intgo _wrap_perigee_sampler_sample_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, float *_swig_go_1, long long _swig_go_2, intgo *_swig_go_3, perigee_error **_swig_go_4) {
+  perigee_sampler *arg1 = (perigee_sampler *) 0 ;
+  float *arg2 = (float *) 0 ;
+  size_t arg3 ;
+  int32_t *arg4 = (int32_t *) 0 ;
+  perigee_error **arg5 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_sampler * *)&_swig_go_0; 
+  arg2 = *(float **)&_swig_go_1; 
+  arg3 = (size_t)_swig_go_2; 
+  arg4 = *(int32_t **)&_swig_go_3; 
+  arg5 = (perigee_error **)_swig_go_4; 
+  
+  result = (perigee_status)perigee_sampler_sample(arg1,(float const *)arg2,arg3,arg4,arg5);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_sampler_accept_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, intgo *_swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
+  perigee_sampler *arg1 = (perigee_sampler *) 0 ;
+  int32_t *arg2 = (int32_t *) 0 ;
+  size_t arg3 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_sampler * *)&_swig_go_0; 
+  arg2 = *(int32_t **)&_swig_go_1; 
+  arg3 = (size_t)_swig_go_2; 
+  arg4 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)perigee_sampler_accept(arg1,(int const *)arg2,arg3,arg4);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_perigee_sampler_reset_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0) {
+  perigee_sampler *arg1 = (perigee_sampler *) 0 ;
+  
+  arg1 = *(perigee_sampler * *)&_swig_go_0; 
+  
+  perigee_sampler_reset(arg1);
+  
+}
+
+
+intgo _wrap_perigee_constraint_from_schema_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, perigee_constraint **_swig_go_3, perigee_error **_swig_go_4) {
+  perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  perigee_constraint **arg4 = (perigee_constraint **) 0 ;
+  perigee_error **arg5 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
+  
+  arg2 = (char *)malloc(_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, _swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (size_t)_swig_go_2; 
+  arg4 = (perigee_constraint **)_swig_go_3; 
+  arg5 = (perigee_error **)_swig_go_4; 
+  
+  result = (perigee_status)perigee_constraint_from_schema((struct perigee_tokenizer const *)arg1,(char const *)arg2,arg3,arg4,arg5);
+  _swig_go_result = (intgo)result; 
+  free(arg2); 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_constraint_from_regex_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, perigee_constraint **_swig_go_3, perigee_error **_swig_go_4) {
+  perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  perigee_constraint **arg4 = (perigee_constraint **) 0 ;
+  perigee_error **arg5 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
+  
+  arg2 = (char *)malloc(_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, _swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (size_t)_swig_go_2; 
+  arg4 = (perigee_constraint **)_swig_go_3; 
+  arg5 = (perigee_error **)_swig_go_4; 
+  
+  result = (perigee_status)perigee_constraint_from_regex((struct perigee_tokenizer const *)arg1,(char const *)arg2,arg3,arg4,arg5);
+  _swig_go_result = (intgo)result; 
+  free(arg2); 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_constraint_clone_capi_f8a1376ef489e689(perigee_constraint *_swig_go_0, perigee_constraint **_swig_go_1, perigee_error **_swig_go_2) {
+  perigee_constraint *arg1 = (perigee_constraint *) 0 ;
+  perigee_constraint **arg2 = (perigee_constraint **) 0 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_constraint * *)&_swig_go_0; 
+  arg2 = (perigee_constraint **)_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_constraint_clone((struct perigee_constraint const *)arg1,arg2,arg3);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_perigee_constraint_free_capi_f8a1376ef489e689(perigee_constraint *_swig_go_0) {
+  perigee_constraint *arg1 = (perigee_constraint *) 0 ;
+  
+  arg1 = *(perigee_constraint * *)&_swig_go_0; 
+  
+  perigee_constraint_free(arg1);
+  
+}
+
+
+intgo _wrap_perigee_constraint_allowed_capi_f8a1376ef489e689(perigee_constraint *_swig_go_0, long long **_swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
+  perigee_constraint *arg1 = (perigee_constraint *) 0 ;
+  uint64_t **arg2 = (uint64_t **) 0 ;
+  size_t *arg3 = (size_t *) 0 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_constraint * *)&_swig_go_0; 
+  arg2 = *(uint64_t ***)&_swig_go_1; 
+  arg3 = *(size_t **)&_swig_go_2; 
+  arg4 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)perigee_constraint_allowed(arg1,(unsigned long const **)arg2,arg3,arg4);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_constraint_accept_capi_f8a1376ef489e689(perigee_constraint *_swig_go_0, intgo _swig_go_1, perigee_error **_swig_go_2) {
+  perigee_constraint *arg1 = (perigee_constraint *) 0 ;
+  int32_t arg2 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_constraint * *)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_constraint_accept(arg1,arg2,arg3);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_constraint_complete_capi_f8a1376ef489e689(perigee_constraint *_swig_go_0) {
+  perigee_constraint *arg1 = (perigee_constraint *) 0 ;
+  int result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_constraint * *)&_swig_go_0; 
+  
+  result = (int)perigee_constraint_complete((struct perigee_constraint const *)arg1);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_sampler_sample_constrained_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, float *_swig_go_1, long long _swig_go_2, perigee_constraint *_swig_go_3, intgo *_swig_go_4, perigee_error **_swig_go_5) {
+  perigee_sampler *arg1 = (perigee_sampler *) 0 ;
+  float *arg2 = (float *) 0 ;
+  size_t arg3 ;
+  perigee_constraint *arg4 = (perigee_constraint *) 0 ;
+  int32_t *arg5 = (int32_t *) 0 ;
+  perigee_error **arg6 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_sampler * *)&_swig_go_0; 
+  arg2 = *(float **)&_swig_go_1; 
+  arg3 = (size_t)_swig_go_2; 
+  arg4 = *(perigee_constraint * *)&_swig_go_3; 
+  arg5 = *(int32_t **)&_swig_go_4; 
+  arg6 = (perigee_error **)_swig_go_5; 
+  
+  result = (perigee_status)perigee_sampler_sample_constrained(arg1,(float const *)arg2,arg3,arg4,arg5,arg6);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_session_fork_capi_f8a1376ef489e689(perigee_session *_swig_go_0, perigee_session **_swig_go_1, perigee_error **_swig_go_2) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   perigee_session **arg2 = (perigee_session **) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -1095,7 +2096,7 @@ intgo _wrap_perigee_session_fork_capi_bff142c5a980d543(perigee_session *_swig_go
 }
 
 
-intgo _wrap_perigee_session_rewind_capi_bff142c5a980d543(perigee_session *_swig_go_0, long long _swig_go_1, long long *_swig_go_2, perigee_cancel *_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_perigee_session_rewind_capi_f8a1376ef489e689(perigee_session *_swig_go_0, long long _swig_go_1, long long *_swig_go_2, perigee_cancel *_swig_go_3, perigee_error **_swig_go_4) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   int64_t arg2 ;
   int64_t *arg3 = (int64_t *) 0 ;
@@ -1116,7 +2117,7 @@ intgo _wrap_perigee_session_rewind_capi_bff142c5a980d543(perigee_session *_swig_
 }
 
 
-intgo _wrap_perigee_prefix_cache_new_capi_bff142c5a980d543(perigee_model *_swig_go_0, long long _swig_go_1, perigee_prefix_cache **_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_prefix_cache_new_capi_f8a1376ef489e689(perigee_model *_swig_go_0, long long _swig_go_1, perigee_prefix_cache **_swig_go_2, perigee_error **_swig_go_3) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   int64_t arg2 ;
   perigee_prefix_cache **arg3 = (perigee_prefix_cache **) 0 ;
@@ -1135,7 +2136,7 @@ intgo _wrap_perigee_prefix_cache_new_capi_bff142c5a980d543(perigee_model *_swig_
 }
 
 
-void _wrap_perigee_prefix_cache_free_capi_bff142c5a980d543(perigee_prefix_cache *_swig_go_0) {
+void _wrap_perigee_prefix_cache_free_capi_f8a1376ef489e689(perigee_prefix_cache *_swig_go_0) {
   perigee_prefix_cache *arg1 = (perigee_prefix_cache *) 0 ;
   
   arg1 = *(perigee_prefix_cache * *)&_swig_go_0; 
@@ -1145,7 +2146,7 @@ void _wrap_perigee_prefix_cache_free_capi_bff142c5a980d543(perigee_prefix_cache 
 }
 
 
-intgo _wrap_perigee_prefix_cache_put_capi_bff142c5a980d543(perigee_prefix_cache *_swig_go_0, perigee_session *_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_prefix_cache_put_capi_f8a1376ef489e689(perigee_prefix_cache *_swig_go_0, perigee_session *_swig_go_1, perigee_error **_swig_go_2) {
   perigee_prefix_cache *arg1 = (perigee_prefix_cache *) 0 ;
   perigee_session *arg2 = (perigee_session *) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -1162,7 +2163,7 @@ intgo _wrap_perigee_prefix_cache_put_capi_bff142c5a980d543(perigee_prefix_cache 
 }
 
 
-intgo _wrap_perigee_prefix_cache_get_capi_bff142c5a980d543(perigee_prefix_cache *_swig_go_0, _goslice_ _swig_go_1, perigee_options *_swig_go_2, perigee_session **_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_perigee_prefix_cache_get_capi_f8a1376ef489e689(perigee_prefix_cache *_swig_go_0, _goslice_ _swig_go_1, perigee_options *_swig_go_2, perigee_session **_swig_go_3, perigee_error **_swig_go_4) {
   perigee_prefix_cache *arg1 = (perigee_prefix_cache *) 0 ;
   int32_t *arg2 = (int32_t *) 0 ;
   size_t arg3 ;
@@ -1184,7 +2185,7 @@ intgo _wrap_perigee_prefix_cache_get_capi_bff142c5a980d543(perigee_prefix_cache 
 }
 
 
-long long _wrap_perigee_prefix_cache_bytes_capi_bff142c5a980d543(perigee_prefix_cache *_swig_go_0) {
+long long _wrap_perigee_prefix_cache_bytes_capi_f8a1376ef489e689(perigee_prefix_cache *_swig_go_0) {
   perigee_prefix_cache *arg1 = (perigee_prefix_cache *) 0 ;
   int64_t result;
   long long _swig_go_result;
@@ -1197,92 +2198,102 @@ long long _wrap_perigee_prefix_cache_bytes_capi_bff142c5a980d543(perigee_prefix_
 }
 
 
-intgo _wrap_perigee_state_size_capi_bff142c5a980d543(perigee_session *_swig_go_0, long long *_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_state_size_capi_f8a1376ef489e689(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
   perigee_session *arg1 = (perigee_session *) 0 ;
-  size_t *arg2 = (size_t *) 0 ;
-  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_sampler *arg2 = (perigee_sampler *) 0 ;
+  size_t *arg3 = (size_t *) 0 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
   perigee_status result;
   intgo _swig_go_result;
   
   arg1 = *(perigee_session * *)&_swig_go_0; 
-  arg2 = (size_t *)_swig_go_1; 
-  arg3 = (perigee_error **)_swig_go_2; 
+  arg2 = *(perigee_sampler * *)&_swig_go_1; 
+  arg3 = (size_t *)_swig_go_2; 
+  arg4 = (perigee_error **)_swig_go_3; 
   
-  result = (perigee_status)perigee_state_size((struct perigee_session const *)arg1,arg2,arg3);
+  result = (perigee_status)perigee_state_size((struct perigee_session const *)arg1,(struct perigee_sampler const *)arg2,arg3,arg4);
   _swig_go_result = (intgo)result; 
   return _swig_go_result;
 }
 
 
-intgo _wrap_perigee_state_save_capi_bff142c5a980d543(perigee_session *_swig_go_0, _goslice_ _swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_state_save_capi_f8a1376ef489e689(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, _goslice_ _swig_go_2, long long *_swig_go_3, perigee_error **_swig_go_4) {
   perigee_session *arg1 = (perigee_session *) 0 ;
-  void *arg2 = (void *) 0 ;
-  size_t arg3 ;
-  size_t *arg4 = (size_t *) 0 ;
+  perigee_sampler *arg2 = (perigee_sampler *) 0 ;
+  void *arg3 = (void *) 0 ;
+  size_t arg4 ;
+  size_t *arg5 = (size_t *) 0 ;
+  perigee_error **arg6 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_session * *)&_swig_go_0; 
+  arg2 = *(perigee_sampler * *)&_swig_go_1; 
+  arg3 = (void *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len; 
+  arg5 = (size_t *)_swig_go_3; 
+  arg6 = (perigee_error **)_swig_go_4; 
+  
+  result = (perigee_status)perigee_state_save((struct perigee_session const *)arg1,(struct perigee_sampler const *)arg2,arg3,arg4,arg5,arg6);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_state_save_file_capi_f8a1376ef489e689(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, _gostring_ _swig_go_2, perigee_error **_swig_go_3) {
+  perigee_session *arg1 = (perigee_session *) 0 ;
+  perigee_sampler *arg2 = (perigee_sampler *) 0 ;
+  char *arg3 = (char *) 0 ;
+  size_t arg4 ;
   perigee_error **arg5 = (perigee_error **) 0 ;
   perigee_status result;
   intgo _swig_go_result;
   
   arg1 = *(perigee_session * *)&_swig_go_0; 
-  arg2 = (void *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len; 
-  arg4 = (size_t *)_swig_go_2; 
+  arg2 = *(perigee_sampler * *)&_swig_go_1; 
+  arg3 = (char *)_swig_go_2.p; arg4 = (size_t)_swig_go_2.n; 
   arg5 = (perigee_error **)_swig_go_3; 
   
-  result = (perigee_status)perigee_state_save((struct perigee_session const *)arg1,arg2,arg3,arg4,arg5);
+  result = (perigee_status)perigee_state_save_file((struct perigee_session const *)arg1,(struct perigee_sampler const *)arg2,(char const *)arg3,arg4,arg5);
   _swig_go_result = (intgo)result; 
   return _swig_go_result;
 }
 
 
-intgo _wrap_perigee_state_save_file_capi_bff142c5a980d543(perigee_session *_swig_go_0, _gostring_ _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_state_load_capi_f8a1376ef489e689(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
   perigee_session *arg1 = (perigee_session *) 0 ;
-  char *arg2 = (char *) 0 ;
-  size_t arg3 ;
-  perigee_error **arg4 = (perigee_error **) 0 ;
+  perigee_sampler *arg2 = (perigee_sampler *) 0 ;
+  void *arg3 = (void *) 0 ;
+  size_t arg4 ;
+  perigee_error **arg5 = (perigee_error **) 0 ;
   perigee_status result;
   intgo _swig_go_result;
   
   arg1 = *(perigee_session * *)&_swig_go_0; 
-  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n; 
-  arg4 = (perigee_error **)_swig_go_2; 
+  arg2 = *(perigee_sampler * *)&_swig_go_1; 
+  arg3 = (void *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len; 
+  arg5 = (perigee_error **)_swig_go_3; 
   
-  result = (perigee_status)perigee_state_save_file((struct perigee_session const *)arg1,(char const *)arg2,arg3,arg4);
+  result = (perigee_status)perigee_state_load(arg1,arg2,(void const *)arg3,arg4,arg5);
   _swig_go_result = (intgo)result; 
   return _swig_go_result;
 }
 
 
-intgo _wrap_perigee_state_load_capi_bff142c5a980d543(perigee_session *_swig_go_0, _goslice_ _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_state_load_file_capi_f8a1376ef489e689(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, _gostring_ _swig_go_2, perigee_error **_swig_go_3) {
   perigee_session *arg1 = (perigee_session *) 0 ;
-  void *arg2 = (void *) 0 ;
-  size_t arg3 ;
-  perigee_error **arg4 = (perigee_error **) 0 ;
+  perigee_sampler *arg2 = (perigee_sampler *) 0 ;
+  char *arg3 = (char *) 0 ;
+  size_t arg4 ;
+  perigee_error **arg5 = (perigee_error **) 0 ;
   perigee_status result;
   intgo _swig_go_result;
   
   arg1 = *(perigee_session * *)&_swig_go_0; 
-  arg2 = (void *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len; 
-  arg4 = (perigee_error **)_swig_go_2; 
+  arg2 = *(perigee_sampler * *)&_swig_go_1; 
+  arg3 = (char *)_swig_go_2.p; arg4 = (size_t)_swig_go_2.n; 
+  arg5 = (perigee_error **)_swig_go_3; 
   
-  result = (perigee_status)perigee_state_load(arg1,(void const *)arg2,arg3,arg4);
-  _swig_go_result = (intgo)result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_perigee_state_load_file_capi_bff142c5a980d543(perigee_session *_swig_go_0, _gostring_ _swig_go_1, perigee_error **_swig_go_2) {
-  perigee_session *arg1 = (perigee_session *) 0 ;
-  char *arg2 = (char *) 0 ;
-  size_t arg3 ;
-  perigee_error **arg4 = (perigee_error **) 0 ;
-  perigee_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(perigee_session * *)&_swig_go_0; 
-  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n; 
-  arg4 = (perigee_error **)_swig_go_2; 
-  
-  result = (perigee_status)perigee_state_load_file(arg1,(char const *)arg2,arg3,arg4);
+  result = (perigee_status)perigee_state_load_file(arg1,arg2,(char const *)arg3,arg4,arg5);
   _swig_go_result = (intgo)result; 
   return _swig_go_result;
 }

@@ -244,6 +244,100 @@ pub struct perigee_statistics {
 }
 pub type perigee_trace_fn = Option<unsafe extern "C" fn(i64, i64, usize, usize, *const f32, *mut c_void) -> c_int>;
 #[repr(C)]
+pub struct perigee_tokenizer {
+    _data: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_tokenizer_info {
+    pub struct_size: usize,
+    pub family: *const c_char,
+    pub format: *const c_char,
+    pub base: i32,
+    pub vocabulary: i32,
+    pub end_ids: *const i32,
+    pub end_count: usize,
+}
+pub const PERIGEE_ENCODE_REPLACE: c_uint = 1;
+pub const PERIGEE_DECODE_SKIP_SPECIAL: c_uint = 1;
+#[repr(C)]
+pub struct perigee_decoder {
+    _data: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct perigee_thinking(pub c_uint);
+pub const PERIGEE_THINKING_DEFAULT: perigee_thinking = perigee_thinking(0);
+pub const PERIGEE_THINKING_ON: perigee_thinking = perigee_thinking(1);
+pub const PERIGEE_THINKING_OFF: perigee_thinking = perigee_thinking(2);
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_chat_options {
+    pub struct_size: usize,
+    pub thinking: perigee_thinking,
+    pub omit_generation_prompt: i32,
+    pub format: *const c_char,
+    pub format_length: usize,
+    pub effort: *const c_char,
+    pub effort_length: usize,
+    pub tool_choice: *const c_char,
+    pub tool_choice_length: usize,
+    pub response_format: *const c_char,
+    pub response_format_length: usize,
+}
+#[repr(C)]
+pub struct perigee_chat {
+    _data: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_chat_segment {
+    pub struct_size: usize,
+    pub text: *const c_char,
+    pub length: usize,
+    pub control: i32,
+    pub first: usize,
+    pub count: usize,
+}
+#[repr(C)]
+pub struct perigee_parser {
+    _data: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct perigee_delta_kind(pub c_uint);
+pub const PERIGEE_DELTA_THINKING: perigee_delta_kind = perigee_delta_kind(1);
+pub const PERIGEE_DELTA_CONTENT: perigee_delta_kind = perigee_delta_kind(2);
+pub const PERIGEE_DELTA_CALL: perigee_delta_kind = perigee_delta_kind(3);
+pub const PERIGEE_DELTA_ARGUMENTS: perigee_delta_kind = perigee_delta_kind(4);
+pub const PERIGEE_DELTA_CALL_END: perigee_delta_kind = perigee_delta_kind(5);
+pub const PERIGEE_DELTA_END: perigee_delta_kind = perigee_delta_kind(6);
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_delta {
+    pub struct_size: usize,
+    pub kind: perigee_delta_kind,
+    pub call: usize,
+    pub text: *const c_char,
+    pub length: usize,
+    pub name: *const c_char,
+    pub id: *const c_char,
+}
+#[repr(C)]
+pub struct perigee_sampler {
+    _data: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(C)]
+pub struct perigee_constraint {
+    _data: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct perigee_batch_item {
     pub struct_size: usize,
@@ -306,10 +400,64 @@ extern "C" {
     pub fn perigee_session_free(session: *mut perigee_session);
     pub fn perigee_session_position(session: *const perigee_session) -> i64;
     pub fn perigee_session_context(session: *const perigee_session) -> i64;
+    pub fn perigee_session_vocabulary(session: *const perigee_session) -> usize;
     pub fn perigee_session_reset(session: *mut perigee_session);
     pub fn perigee_decode_step(session: *mut perigee_session, tokens: *const i32, n: usize, which: perigee_logits, logits: *mut *const f32, rows: *mut usize, cancel: *mut perigee_cancel, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_session_statistics(session: *const perigee_session, out: *mut perigee_statistics, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_session_set_trace(session: *mut perigee_session, trace: perigee_trace_fn, user: *mut c_void, release: perigee_release_fn);
+    pub fn perigee_model_tokenizer(model: *const perigee_model) -> *const perigee_tokenizer;
+    pub fn perigee_tokenizer_open(context: *mut perigee_context, path: *const c_char, length: usize, out: *mut *mut perigee_tokenizer, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_tokenizer_free(tokenizer: *mut perigee_tokenizer);
+    pub fn perigee_tokenizer_get_info(tokenizer: *const perigee_tokenizer, out: *mut perigee_tokenizer_info, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_encode_text(tokenizer: *const perigee_tokenizer, text: *const c_char, length: usize, flags: u32, ids: *mut i32, capacity: usize, count: *mut usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_encode_markup(tokenizer: *const perigee_tokenizer, text: *const c_char, length: usize, flags: u32, ids: *mut i32, capacity: usize, count: *mut usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_decode(tokenizer: *const perigee_tokenizer, ids: *const i32, count: usize, flags: u32, bytes: *mut c_char, capacity: usize, length: *mut usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_token_bytes(tokenizer: *const perigee_tokenizer, id: i32, bytes: *mut *const c_char, length: *mut usize, special: *mut i32, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_token_id(tokenizer: *const perigee_tokenizer, name: *const c_char, length: usize, id: *mut i32, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_decoder_new(tokenizer: *const perigee_tokenizer, flags: u32, out: *mut *mut perigee_decoder, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_decoder_push(decoder: *mut perigee_decoder, id: i32, text: *mut *const c_char, length: *mut usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_decoder_flush(decoder: *mut perigee_decoder, text: *mut *const c_char, length: *mut usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_decoder_free(decoder: *mut perigee_decoder);
+    pub fn perigee_chat_render(tokenizer: *const perigee_tokenizer, messages: *const c_char, messages_length: usize, tools: *const c_char, tools_length: usize, options: *const perigee_chat_options, out: *mut *mut perigee_chat, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_chat_ids(chat: *const perigee_chat, count: *mut usize) -> *const i32;
+    pub fn perigee_chat_text(chat: *const perigee_chat, length: *mut usize) -> *const c_char;
+    pub fn perigee_chat_segment_count(chat: *const perigee_chat) -> usize;
+    pub fn perigee_chat_get_segment(chat: *const perigee_chat, index: usize, out: *mut perigee_chat_segment, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_chat_free(chat: *mut perigee_chat);
+    pub fn perigee_parser_new(tokenizer: *const perigee_tokenizer, chat: *const perigee_chat, out: *mut *mut perigee_parser, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_parser_push(parser: *mut perigee_parser, id: i32, count: *mut usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_parser_finish(parser: *mut perigee_parser, count: *mut usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_parser_get_delta(parser: *const perigee_parser, index: usize, out: *mut perigee_delta, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_parser_ended(parser: *const perigee_parser) -> i32;
+    pub fn perigee_parser_message(parser: *mut perigee_parser, json: *mut *const c_char, length: *mut usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_parser_free(parser: *mut perigee_parser);
+    pub fn perigee_argmax(logits: *const f32, count: usize, id: *mut i32, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_top_k(context: *mut perigee_context, logits: *const f32, count: usize, k: usize, ids: *mut i32, values: *mut f32, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_log_probabilities(logits: *const f32, count: usize, ids: *const i32, n: usize, out: *mut f64, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_sampler_new(context: *mut perigee_context, out: *mut *mut perigee_sampler, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_sampler_clone(sampler: *const perigee_sampler, out: *mut *mut perigee_sampler, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_sampler_free(sampler: *mut perigee_sampler);
+    pub fn perigee_sampler_add_repetition(sampler: *mut perigee_sampler, penalty: f64, window: usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_sampler_add_presence(sampler: *mut perigee_sampler, penalty: f64, window: usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_sampler_add_frequency(sampler: *mut perigee_sampler, penalty: f64, window: usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_sampler_add_bias(sampler: *mut perigee_sampler, ids: *const i32, biases: *const f32, count: usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_sampler_add_temperature(sampler: *mut perigee_sampler, temperature: f64, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_sampler_add_top_k(sampler: *mut perigee_sampler, k: usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_sampler_add_top_p(sampler: *mut perigee_sampler, p: f64, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_sampler_add_min_p(sampler: *mut perigee_sampler, p: f64, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_sampler_add_greedy(sampler: *mut perigee_sampler, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_sampler_set_seed(sampler: *mut perigee_sampler, seed: u64);
+    pub fn perigee_sampler_sample(sampler: *mut perigee_sampler, logits: *const f32, count: usize, id: *mut i32, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_sampler_accept(sampler: *mut perigee_sampler, ids: *const i32, count: usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_sampler_reset(sampler: *mut perigee_sampler);
+    pub fn perigee_constraint_from_schema(tokenizer: *const perigee_tokenizer, schema: *const c_char, length: usize, out: *mut *mut perigee_constraint, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_constraint_from_regex(tokenizer: *const perigee_tokenizer, pattern: *const c_char, length: usize, out: *mut *mut perigee_constraint, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_constraint_clone(constraint: *const perigee_constraint, out: *mut *mut perigee_constraint, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_constraint_free(constraint: *mut perigee_constraint);
+    pub fn perigee_constraint_allowed(constraint: *mut perigee_constraint, bits: *mut *const u64, count: *mut usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_constraint_accept(constraint: *mut perigee_constraint, id: i32, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_constraint_complete(constraint: *const perigee_constraint) -> c_int;
+    pub fn perigee_sampler_sample_constrained(sampler: *mut perigee_sampler, logits: *const f32, count: usize, constraint: *mut perigee_constraint, id: *mut i32, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_decode_batch(items: *mut perigee_batch_item, count: usize, cancel: *mut perigee_cancel, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_session_tokens(session: *const perigee_session, tokens: *mut *const i32) -> usize;
     pub fn perigee_session_fork(session: *mut perigee_session, out: *mut *mut perigee_session, err: *mut *mut perigee_error) -> perigee_status;
@@ -320,11 +468,11 @@ extern "C" {
     pub fn perigee_prefix_cache_put(cache: *mut perigee_prefix_cache, session: *mut perigee_session, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_prefix_cache_get(cache: *mut perigee_prefix_cache, tokens: *const i32, n: usize, options: *const perigee_options, out: *mut *mut perigee_session, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_prefix_cache_bytes(cache: *const perigee_prefix_cache) -> i64;
-    pub fn perigee_state_size(session: *const perigee_session, size: *mut usize, err: *mut *mut perigee_error) -> perigee_status;
-    pub fn perigee_state_save(session: *const perigee_session, buffer: *mut c_void, capacity: usize, written: *mut usize, err: *mut *mut perigee_error) -> perigee_status;
-    pub fn perigee_state_save_to(session: *const perigee_session, write: perigee_write_fn, user: *mut c_void, err: *mut *mut perigee_error) -> perigee_status;
-    pub fn perigee_state_save_file(session: *const perigee_session, path: *const c_char, length: usize, err: *mut *mut perigee_error) -> perigee_status;
-    pub fn perigee_state_load(session: *mut perigee_session, buffer: *const c_void, size: usize, err: *mut *mut perigee_error) -> perigee_status;
-    pub fn perigee_state_load_from(session: *mut perigee_session, read: perigee_read_fn, user: *mut c_void, err: *mut *mut perigee_error) -> perigee_status;
-    pub fn perigee_state_load_file(session: *mut perigee_session, path: *const c_char, length: usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_state_size(session: *const perigee_session, sampler: *const perigee_sampler, size: *mut usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_state_save(session: *const perigee_session, sampler: *const perigee_sampler, buffer: *mut c_void, capacity: usize, written: *mut usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_state_save_to(session: *const perigee_session, sampler: *const perigee_sampler, write: perigee_write_fn, user: *mut c_void, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_state_save_file(session: *const perigee_session, sampler: *const perigee_sampler, path: *const c_char, length: usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_state_load(session: *mut perigee_session, sampler: *mut perigee_sampler, buffer: *const c_void, size: usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_state_load_from(session: *mut perigee_session, sampler: *mut perigee_sampler, read: perigee_read_fn, user: *mut c_void, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_state_load_file(session: *mut perigee_session, sampler: *mut perigee_sampler, path: *const c_char, length: usize, err: *mut *mut perigee_error) -> perigee_status;
 }

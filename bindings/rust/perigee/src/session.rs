@@ -201,16 +201,18 @@ impl Session {
     /// Save position, cache and states to a writer.
     pub fn save<W: Write>(&self, mut to: W) -> io::Result<()> {
         let mut stream = Stream::new(&mut to);
-        let result =
-            call(|e| unsafe { sys::perigee_state_save_to(self.raw.as_ptr(), Some(write::<W>), stream.user(), e) });
+        let result = call(|e| unsafe {
+            sys::perigee_state_save_to(self.raw.as_ptr(), ptr::null(), Some(write::<W>), stream.user(), e)
+        });
         stream.finish(result)
     }
 
     /// Load what `save` wrote; on failure the session is unchanged.
     pub fn load<R: Read>(&mut self, mut from: R) -> io::Result<()> {
         let mut stream = Stream::new(&mut from);
-        let result =
-            call(|e| unsafe { sys::perigee_state_load_from(self.raw.as_ptr(), Some(read::<R>), stream.user(), e) });
+        let result = call(|e| unsafe {
+            sys::perigee_state_load_from(self.raw.as_ptr(), ptr::null_mut(), Some(read::<R>), stream.user(), e)
+        });
         stream.finish(result)
     }
 
@@ -218,14 +220,14 @@ impl Session {
     pub fn save_file(&self, path: impl AsRef<Path>) -> Result<()> {
         let b = path_bytes(path.as_ref());
         let at = b.as_ptr() as *const c_char;
-        call(|e| unsafe { sys::perigee_state_save_file(self.raw.as_ptr(), at, b.len(), e) })
+        call(|e| unsafe { sys::perigee_state_save_file(self.raw.as_ptr(), ptr::null(), at, b.len(), e) })
     }
 
     /// Load from a file.
     pub fn load_file(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let b = path_bytes(path.as_ref());
         let at = b.as_ptr() as *const c_char;
-        call(|e| unsafe { sys::perigee_state_load_file(self.raw.as_ptr(), at, b.len(), e) })
+        call(|e| unsafe { sys::perigee_state_load_file(self.raw.as_ptr(), ptr::null_mut(), at, b.len(), e) })
     }
 }
 
