@@ -4,9 +4,9 @@
 # else. Nothing is fetched when nothing is missing.
 set -eu
 
-build="ca-certificates cmake gcc g++ libc6-dev libffi-dev libjansson-dev libopenblas-dev libpcre2-dev libutf8proc-dev
+build="ca-certificates check cmake gcc g++ libc6-dev libffi-dev libjansson-dev libopenblas-dev libpcre2-dev libutf8proc-dev
     libxxhash-dev libyajl-dev ninja-build pkg-config"
-check="binutils check clang-14 clang-format-14 libclang-rt-14-dev llvm-14"
+check="binutils clang-14 clang-format-14 libclang-rt-14-dev llvm-14"
 # asked for by `tools/check.sh tidy` and `tools/check.sh valgrind`
 deep="clang-tidy-14 valgrind"
 

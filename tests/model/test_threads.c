@@ -1,5 +1,5 @@
-/* Sessions of two models over one context, made, stepped, cancelled and freed by many threads; made for ThreadSanitizer
- * as much as for what it compares. PERIGEE_TEST_SECONDS lengthens it. */
+/* Sessions of two models over one context, made, stepped, forked, saved, cancelled and freed by many threads; made for
+ * ThreadSanitizer as much as for what it compares. PERIGEE_TEST_SECONDS lengthens it. */
 #include <pthread.h>
 #include <time.h>
 
@@ -7,7 +7,7 @@
 #include "support/golden.h"
 #include "support/suite.h"
 
-enum { THREADS = 8, PROMPT = 17 };
+enum { THREADS = 8, PROMPT = 17, SHARED = 9 };
 
 static const char *const names[] = {"kimi_k3", "moonlight"};
 static perigee_model *models[2];
@@ -67,8 +67,34 @@ static void in_batch(int which, perigee_session *s) {
     perigee_session_free(other);
 }
 
+/* Forks of forks of one session that all threads share blocks with. */
+static void forked(int which, perigee_session *base) {
+    perigee_session *a = NULL, *b = NULL;
+    golden_ok(perigee_session_fork(base, &a, NULL), NULL);
+    golden_ok(perigee_session_fork(a, &b, NULL), NULL);
+    const int32_t *ids = goldens[which].ids;
+    golden_step(a, ids, 3, PERIGEE_LOGITS_NONE); /* goes its own way */
+    perigee_session_free(a);
+    check_row(which, golden_step(b, ids + SHARED, PROMPT - SHARED, PERIGEE_LOGITS_LAST));
+    perigee_session_free(b);
+}
+
+static void saved(int which, perigee_session *s) {
+    const int32_t *ids = goldens[which].ids;
+    size_t size = 0;
+    golden_step(s, ids, SHARED, PERIGEE_LOGITS_NONE);
+    golden_ok(perigee_state_size(s, NULL, &size, NULL), NULL);
+    void *bytes = malloc(size);
+    golden_ok(perigee_state_save(s, NULL, bytes, size, NULL, NULL), NULL);
+    golden_step(s, ids, 2, PERIGEE_LOGITS_NONE);
+    golden_ok(perigee_state_load(s, NULL, bytes, size, NULL), NULL);
+    free(bytes);
+    check_row(which, golden_step(s, ids + SHARED, PROMPT - SHARED, PERIGEE_LOGITS_LAST));
+}
+
 typedef struct worker {
     unsigned seed;
+    perigee_session *base[2]; /* at SHARED */
     perigee_cancel *own, *neighbour;
     size_t rounds;
 } worker;
@@ -78,12 +104,18 @@ static void *work(void *argument) {
     do {
         const int which = (int)(next(&w->seed) % 2);
         perigee_session *s = golden_session(models[which], next(&w->seed) % 2 ? "chunk=5" : NULL);
-        switch (next(&w->seed) % 3) {
+        switch (next(&w->seed) % 5) {
         case 0:
             in_steps(which, s, &w->seed);
             break;
         case 1:
             cancelled(which, s, w->own);
+            break;
+        case 2:
+            forked(which, w->base[which]);
+            break;
+        case 3:
+            saved(which, s);
             break;
         default:
             in_batch(which, s);
@@ -107,13 +139,22 @@ START_TEST(many_threads) {
         memcpy(expected[i], golden_step(s, goldens[i].ids, PROMPT, PERIGEE_LOGITS_LAST), bytes);
         perigee_session_free(s);
     }
+    perigee_session *root[2];
+    for (int i = 0; i < 2; i++) {
+        root[i] = golden_session(models[i], NULL);
+        golden_step(root[i], goldens[i].ids, SHARED, PERIGEE_LOGITS_NONE);
+    }
     until = now() + (seconds ? atof(seconds) : 2);
     worker workers[THREADS];
     pthread_t threads[THREADS];
     for (unsigned i = 0; i < THREADS; i++) {
         workers[i] = (worker){.seed = i * 77 + 1};
         golden_ok(perigee_cancel_new(&workers[i].own, NULL), NULL);
+        golden_ok(perigee_session_fork(root[0], &workers[i].base[0], NULL), NULL);
+        golden_ok(perigee_session_fork(root[1], &workers[i].base[1], NULL), NULL);
     }
+    perigee_session_free(root[0]);
+    perigee_session_free(root[1]);
     for (size_t i = 0; i < THREADS; i++) {
         workers[i].neighbour = workers[(i + 1) % THREADS].own;
     }
@@ -128,6 +169,8 @@ START_TEST(many_threads) {
     printf("%zu rounds on %d threads\n", rounds, (int)THREADS);
     for (size_t i = 0; i < THREADS; i++) {
         perigee_cancel_free(workers[i].own);
+        perigee_session_free(workers[i].base[0]);
+        perigee_session_free(workers[i].base[1]);
     }
     for (int i = 0; i < 2; i++) {
         perigee_model_free(models[i]);

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Greedy continuations of the golden cases, from the command line: golden.sh PERIGEE FIXTURES
+set -eu
+perigee=$1 fixtures=$2
+count=0
+for case in "$fixtures"/golden/kimi_* "$fixtures"/golden/moonlight; do
+    file="$case/expected/expected.safetensors"
+    header=$(od -An -tu8 -N8 "$file" | tr -d ' ')
+    text=$(tail -c +9 "$file" | head -c "$header")
+    # the first tensor is ids, the last is greedy
+    tokens=$(echo "$text" | sed 's/.*"ids":{"dtype":"I32","shape":\[\([0-9]*\)\].*/\1/')
+    greedy=$(echo "$text" | sed 's/.*"greedy":{"dtype":"I32","shape":\[\([0-9]*\)\].*/\1/')
+    join() { od -An -v -td4 | tr -s ' \n' ',' | sed 's/^,//; s/,$//'; }
+    ids=$(tail -c +$((9 + header)) "$file" | head -c $((4 * tokens)) | join)
+    wanted=$(tail -c $((4 * greedy)) "$file" | join)
+    got=$("$perigee" run "$case" --ids "$ids" --greedy "$greedy")
+    [ "$got" = "$wanted" ] || { printf '%s\ngot    %s\nwanted %s\n' "$case" "$got" "$wanted" >&2; exit 1; }
+    count=$((count + 1))
+done
+[ "$count" -ge 10 ] || { echo "only $count cases" >&2; exit 1; }

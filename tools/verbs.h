@@ -1,0 +1,9 @@
+/* The verbs: each file verb_<name>.c holds one table of options and what it does. */
+#ifndef PERIGEE_TOOLS_VERBS_H
+#define PERIGEE_TOOLS_VERBS_H
+
+#include "cli.h"
+
+extern const cli_verb verb_run, verb_inspect, verb_bench, verb_synth, verb_kernels;
+
+#endif
