@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "model/config.h"
+#include "model/describe.h"
+#include "model/plan.h"
+#include "model/rope.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,6 +23,27 @@ static void check(const prg_config *c) {
     if (kda != c->kda_layers) {
         abort();
     }
+}
+
+/* A config that was taken in can be described, planned and turned into frequencies; nothing of it overflows. */
+static void use(prg_allocator *allocator, const prg_config *config) {
+    prg_checkpoint checkpoint = {.allocator = allocator, .config = *config};
+    perigee_description *description = NULL;
+    prg_weight_plan plan;
+    prg_rope rope;
+    double scale;
+    prg_arena_init(&checkpoint.arena, allocator);
+    if (prg_describe(&checkpoint, &description, NULL) == PERIGEE_OK && description->totals.parameters < 1) {
+        abort();
+    }
+    prg_description_free(description);
+    if (prg_plan_weights(&checkpoint, &plan, NULL) == PERIGEE_OK && plan.disk_bytes < 1) {
+        abort();
+    }
+    if (config->rotary) {
+        prg_rope_make(&checkpoint.arena, config, &rope, &scale, NULL);
+    }
+    prg_arena_free(&checkpoint.arena);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -48,6 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     if (status == PERIGEE_OK) {
         check(&config);
+        use(allocator, &config);
     }
     perigee_error_free(error);
     prg_arena_free(&arena);
