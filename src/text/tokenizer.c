@@ -2,7 +2,7 @@
 
 #include "base/checked_math.h"
 #include "base/error.h"
-#include "text/read_file.h"
+#include "base/file.h"
 #include "text/split.h"
 
 enum { RANKS_LIMIT = 256 << 20, CONFIG_LIMIT = 64 << 20 };
@@ -67,20 +67,53 @@ perigee_status prg_tokenizer_make(prg_allocator *allocator, const char *family, 
     return PERIGEE_OK;
 }
 
+typedef struct loaded_file {
+    char *text; /* NULL: no such file */
+    size_t length;
+} loaded_file;
+
+/* folder/name as a whole, in the arena. */
+static perigee_status load_file(prg_arena *arena, const char *folder, const char *name, size_t limit, loaded_file *out,
+                                perigee_error **err) {
+    size_t folder_length = strlen(folder), name_length = strlen(name);
+    char *path = prg_arena_alloc(arena, folder_length + name_length + 2, 1);
+    *out = (loaded_file){NULL, 0};
+    if (!path) {
+        return prg_fail_memory(err);
+    }
+    memcpy(path, folder, folder_length);
+    path[folder_length] = '/';
+    memcpy(path + folder_length + 1, name, name_length);
+    perigee_error *error = NULL;
+    perigee_status st = prg_file_load(arena, path, NULL, limit, &out->text, &out->length, &error);
+    if (st == PERIGEE_E_NOT_FOUND) {
+        out->text = NULL;
+        perigee_error_free(error);
+        return PERIGEE_OK;
+    }
+    if (err && error) {
+        *err = error;
+    } else {
+        perigee_error_free(error);
+    }
+    return st;
+}
+
 perigee_status prg_tokenizer_open(prg_allocator *allocator, const char *folder, const char *family, int64_t vocabulary,
                                   perigee_tokenizer **out, perigee_error **err) {
-    prg_file ranks = {NULL, 0, NULL}, config = {NULL, 0, NULL};
+    loaded_file ranks, config;
+    prg_arena arena;
+    prg_arena_init(&arena, allocator);
     *out = NULL;
-    perigee_status st = prg_read_file(allocator, folder, "tiktoken.model", RANKS_LIMIT, &ranks, err);
+    perigee_status st = load_file(&arena, folder, "tiktoken.model", RANKS_LIMIT, &ranks, err);
     if (st == PERIGEE_OK && ranks.text) {
-        st = prg_read_file(allocator, folder, "tokenizer_config.json", CONFIG_LIMIT, &config, err);
+        st = load_file(&arena, folder, "tokenizer_config.json", CONFIG_LIMIT, &config, err);
         if (st == PERIGEE_OK) {
             st = prg_tokenizer_make(allocator, family, vocabulary, ranks.text, ranks.length, config.text, config.length,
                                     out, err);
         }
     }
-    prg_file_free(&ranks);
-    prg_file_free(&config);
+    prg_arena_free(&arena);
     return st;
 }
 
@@ -102,11 +135,11 @@ static const char *family_of(const prg_json *config) {
 
 perigee_status prg_tokenizer_open_alone(prg_allocator *allocator, const char *folder, perigee_tokenizer **out,
                                         perigee_error **err) {
-    prg_file config = {NULL, 0, NULL};
+    loaded_file config = {NULL, 0};
     prg_arena arena;
     prg_arena_init(&arena, allocator);
     const prg_json *root = NULL;
-    perigee_status st = prg_read_file(allocator, folder, "config.json", CONFIG_LIMIT, &config, err);
+    perigee_status st = load_file(&arena, folder, "config.json", CONFIG_LIMIT, &config, err);
     if (st == PERIGEE_OK && !config.text) {
         st = prg_fail_at(err, PERIGEE_E_NOT_FOUND, (prg_where){NULL, folder, -1, -1}, "no config.json");
     }
@@ -126,7 +159,6 @@ perigee_status prg_tokenizer_open_alone(prg_allocator *allocator, const char *fo
     if (st == PERIGEE_OK && !*out) {
         st = prg_fail_at(err, PERIGEE_E_NOT_FOUND, (prg_where){NULL, folder, -1, -1}, "no tiktoken.model");
     }
-    prg_file_free(&config);
     prg_arena_free(&arena);
     return st;
 }

@@ -6,47 +6,47 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
-#include "text/read_file.h"
 #include "text/tokenizer.h"
 
 typedef struct fixture {
     prg_allocator *allocator;
     prg_arena arena;
-    prg_file file; /* parsed by parse_fixture */
     perigee_tokenizer *tokenizer;
 } fixture;
 
 /* `config`: text of a tokenizer_config.json, or NULL. */
 static inline fixture open_fixture(const char *family, int64_t vocabulary, const char *config) {
-    fixture f = {NULL, {NULL, NULL, 0}, {NULL, 0, NULL}, NULL};
+    fixture f = {NULL, {NULL, NULL, 0}, NULL};
     ck_assert_int_eq(prg_allocator_new(NULL, &f.allocator, NULL), PERIGEE_OK);
     prg_arena_init(&f.arena, f.allocator);
-    prg_file ranks;
+    char *ranks;
+    size_t length;
     perigee_error *e = NULL;
-    ck_assert_int_eq(prg_read_file(f.allocator, PRG_FIXTURES "/text", "tiktoken.model", 1 << 24, &ranks, &e),
+    ck_assert_int_eq(prg_file_load(&f.arena, PRG_FIXTURES "/text/tiktoken.model", NULL, 1 << 24, &ranks, &length, &e),
                      PERIGEE_OK);
-    perigee_status st = prg_tokenizer_make(f.allocator, family, vocabulary, ranks.text, ranks.length, config,
+    perigee_status st = prg_tokenizer_make(f.allocator, family, vocabulary, ranks, length, config,
                                            config ? strlen(config) : 0, &f.tokenizer, &e);
     ck_assert_msg(st == PERIGEE_OK, "%s", perigee_error_message(e));
-    prg_file_free(&ranks);
     return f;
 }
 
 static inline void close_fixture(fixture *f) {
     prg_tokenizer_drop(f->tokenizer);
-    prg_file_free(&f->file);
     prg_arena_free(&f->arena);
     ck_assert_uint_eq(f->allocator->bytes, 0);
     prg_allocator_drop(f->allocator);
 }
 
-static inline const prg_json *parse_fixture(fixture *f, const char *name) {
+/* `path` is the whole path of a JSON file. */
+static inline const prg_json *parse_fixture(fixture *f, const char *path) {
     perigee_error *e = NULL;
     const prg_json *root = NULL;
-    ck_assert_int_eq(prg_read_file(f->allocator, PRG_FIXTURES "/text", name, 1 << 24, &f->file, &e), PERIGEE_OK);
-    ck_assert_ptr_nonnull(f->file.text);
-    perigee_status st = prg_json_parse(&f->arena, f->file.text, f->file.length, 64, name, &root, &e);
+    char *text;
+    size_t length;
+    ck_assert_int_eq(prg_file_load(&f->arena, path, NULL, 1 << 24, &text, &length, &e), PERIGEE_OK);
+    perigee_status st = prg_json_parse(&f->arena, text, length, 64, path, &root, &e);
     ck_assert_msg(st == PERIGEE_OK, "%s", perigee_error_message(e));
     return root;
 }

@@ -82,7 +82,7 @@ static const char *text_of(const prg_json *input, const char *name) {
 }
 
 START_TEST(test_xtml_cases) {
-    const prg_json *root = parse_fixture(&k3, "xtml_cases.json");
+    const prg_json *root = parse_fixture(&k3, PRG_FIXTURES "/text/xtml_cases.json");
     size_t seen = 0;
     for (const prg_json *c = prg_json_get(root, "cases")->first; c; c = c->next, seen++) {
         const prg_json *input = prg_json_get(c, "input"), *thinking = prg_json_get(input, "thinking");
@@ -101,7 +101,7 @@ START_TEST(test_xtml_cases) {
 END_TEST
 
 START_TEST(test_k2_cases) {
-    const prg_json *root = parse_fixture(&k2, "k2_cases.json");
+    const prg_json *root = parse_fixture(&k2, PRG_FIXTURES "/text/k2_cases.json");
     size_t seen = 0;
     for (const prg_json *c = prg_json_get(root, "cases")->first; c; c = c->next, seen++) {
         bool thinks = prg_json_is(prg_json_get(c, "template"), "Kimi-K2-Thinking");

@@ -54,7 +54,7 @@ static void check_digest(const prg_json *want, const char *text, size_t length) 
 }
 
 START_TEST(test_cases) {
-    const prg_json *root = parse_fixture(&f, "encode_cases.json");
+    const prg_json *root = parse_fixture(&f, PRG_FIXTURES "/text/encode_cases.json");
     size_t seen = 0;
     for (const prg_json *c = prg_json_get(root, "cases")->first; c; c = c->next, seen++) {
         const prg_json *text = prg_json_get(c, "text"), *want = prg_json_get(c, "ids");
@@ -76,7 +76,7 @@ START_TEST(test_cases) {
 END_TEST
 
 START_TEST(test_runs) {
-    const prg_json *root = parse_fixture(&f, "encode_cases.json");
+    const prg_json *root = parse_fixture(&f, PRG_FIXTURES "/text/encode_cases.json");
     size_t seen = 0;
     for (const prg_json *c = prg_json_get(root, "runs")->first; c; c = c->next, seen++) {
         const prg_json *unit = prg_json_get(c, "text");
@@ -95,7 +95,7 @@ START_TEST(test_runs) {
 END_TEST
 
 START_TEST(test_random) {
-    const prg_json *root = parse_fixture(&f, "encode_cases.json");
+    const prg_json *root = parse_fixture(&f, PRG_FIXTURES "/text/encode_cases.json");
     static const uint32_t limits[] = {0x80, 0x250, 0x3000, 0x10000, 0x110000};
     size_t seen = 0;
     for (const prg_json *c = prg_json_get(root, "random")->first; c; c = c->next, seen++) {
