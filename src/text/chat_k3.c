@@ -377,7 +377,8 @@ static const prg_json *put_results(xtml *x, const prg_json *first, const prg_jso
     size_t n = 0;
     for (m = first; n < count && x->status == PERIGEE_OK; m = m->next) {
         x->status = match_result(x, m, calls, &results[n]);
-        ordered = ordered && results[n++].place > 0;
+        ordered = ordered && results[n].place > 0;
+        n++;
     }
     for (size_t i = 1; ordered && i < n; i++) { /* insertion: stable, and most often in order already */
         tool_result r = results[i];

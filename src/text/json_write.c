@@ -71,6 +71,9 @@ bool prg_json_collect(prg_allocator *allocator, const prg_json *object, bool sor
 void prg_json_escape(prg_buffer *out, const char *text, size_t length) {
     static const char hex[] = "0123456789abcdef";
     size_t from = 0;
+    if (length == 0) {
+        return; /* `text` may be NULL */
+    }
     for (size_t i = 0; i < length; i++) {
         unsigned char c = (unsigned char)text[i];
         if (c >= 0x20 && c != '"' && c != '\\') {

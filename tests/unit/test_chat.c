@@ -239,6 +239,10 @@ START_TEST(test_xtml_rules) {
                NULL, none,
                CALLED M("tool\" tool=\"g\" index=\"1\"") "2" END M("tool\" tool=\"q&amp;&quot;\" index=\"2\"") "1" END);
     check_text(&k3,
+               "[{\"role\": \"tool\", \"tool\": \"q\", \"content\": \"1\"}, {\"role\": \"tool\", \"name\": \"r\", "
+               "\"content\": \"2\"}]",
+               NULL, none, M("tool\" tool=\"q\" index=\"1\"") "1" END M("tool\" tool=\"r\" index=\"2\"") "2" END);
+    check_text(&k3,
                "[{\"role\": \"system\", \"content\": \"x\", \"tools\": [{\"type\": \"function\", \"b\": {\"z\": 1, "
                "\"a\": \"é\"}}]}]",
                NULL, none,
