@@ -97,7 +97,7 @@ static perigee_status pack(const perigee_session *session, const perigee_sampler
     return PERIGEE_OK;
 }
 
-static perigee_status save(const perigee_session *session, const perigee_sampler *sampler, const prg_sink *sink,
+static perigee_status save(const perigee_session *session, const perigee_sampler *sampler, const prg_state_sink *sink,
                            perigee_error **err) {
     unsigned char *extra;
     size_t size;
@@ -142,7 +142,7 @@ perigee_status perigee_state_save(const perigee_session *session, const perigee_
                         buffer ? capacity : 0);
     }
     unsigned char *at = buffer;
-    const prg_sink sink = {write_buffer, &at};
+    const prg_state_sink sink = {write_buffer, &at};
     return save(session, sampler, &sink, err);
 }
 
@@ -165,7 +165,7 @@ perigee_status perigee_state_save_to(const perigee_session *session, const perig
         return prg_fail(err, PERIGEE_E_ARGUMENT, "session or write is NULL");
     }
     callback_sink to = {write, user};
-    const prg_sink sink = {write_callback, &to};
+    const prg_state_sink sink = {write_callback, &to};
     return save(session, sampler, &sink, err);
 }
 
@@ -216,7 +216,7 @@ perigee_status perigee_state_save_file(const perigee_session *session, const per
         st = fail_os(name, error, "creating a file beside", err);
     } else {
         file_sink to = {name, aside.fd};
-        const prg_sink sink = {write_file, &to};
+        const prg_state_sink sink = {write_file, &to};
         st = save(session, sampler, &sink, err);
         if (st != PERIGEE_OK) {
             prg_os_replace_abandon(&aside);
@@ -230,7 +230,7 @@ perigee_status perigee_state_save_file(const perigee_session *session, const per
 
 /* ---- loading ---- */
 
-static perigee_status load(perigee_session *session, perigee_sampler *sampler, const prg_source *source,
+static perigee_status load(perigee_session *session, perigee_sampler *sampler, const prg_state_source *source,
                            perigee_error **err) {
     prg_loaded loaded;
     perigee_status st = prg_snapshot_load(session, source, &loaded, err);
@@ -273,7 +273,7 @@ perigee_status perigee_state_load(perigee_session *session, perigee_sampler *sam
         return prg_fail(err, PERIGEE_E_ARGUMENT, "session or buffer is NULL");
     }
     buffer_source from = {buffer, size};
-    const prg_source source = {read_buffer, &from, NULL};
+    const prg_state_source source = {read_buffer, &from, NULL};
     return load(session, sampler, &source, err);
 }
 
@@ -306,7 +306,7 @@ perigee_status perigee_state_load_from(perigee_session *session, perigee_sampler
         return prg_fail(err, PERIGEE_E_ARGUMENT, "session or read is NULL");
     }
     callback_source from = {read, user};
-    const prg_source source = {read_callback, &from, NULL};
+    const prg_state_source source = {read_callback, &from, NULL};
     return load(session, sampler, &source, err);
 }
 
@@ -350,7 +350,7 @@ perigee_status perigee_state_load_file(perigee_session *session, perigee_sampler
         st = fail_os(name, error, "opening", err);
     } else {
         file_source from = {name, fd, 0};
-        const prg_source source = {read_file, &from, name};
+        const prg_state_source source = {read_file, &from, name};
         st = load(session, sampler, &source, err);
         prg_os_close(fd);
     }

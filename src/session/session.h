@@ -106,22 +106,22 @@ perigee_status prg_session_rewind(perigee_session *session, size_t position, siz
 size_t prg_session_nearest(const perigee_session *session, size_t position);
 
 /* What a host's bytes come from or go to. Either returns OK or a status with *err filled in. */
-typedef struct prg_sink {
+typedef struct prg_state_sink {
     perigee_status (*write)(void *user, const void *data, size_t size, perigee_error **err);
     void *user;
-} prg_sink;
+} prg_state_sink;
 
-typedef struct prg_source {
+typedef struct prg_state_source {
     /* Exactly `size` bytes; PERIGEE_E_TRUNCATED where there are fewer. */
     perigee_status (*read)(void *user, void *data, size_t size, perigee_error **err);
     void *user;
     const char *file; /* for messages; may be NULL */
-} prg_source;
+} prg_state_source;
 
 /* Saved states: docs/state-format.md. `extra` is carried along: what a sampler needs. */
 size_t prg_snapshot_size(const perigee_session *session, size_t extra);
 perigee_status prg_snapshot_save(const perigee_session *session, const void *extra, size_t extra_size,
-                                 const prg_sink *sink, perigee_error **err);
+                                 const prg_state_sink *sink, perigee_error **err);
 /* A state that was read and checked, not yet the session's. */
 typedef struct prg_loaded {
     size_t position;
@@ -133,7 +133,7 @@ typedef struct prg_loaded {
 
 /* On success prg_snapshot_commit() or prg_snapshot_drop() must follow. The session is unchanged until the commit, which
  * can't fail. */
-perigee_status prg_snapshot_load(perigee_session *session, const prg_source *source, prg_loaded *out,
+perigee_status prg_snapshot_load(perigee_session *session, const prg_state_source *source, prg_loaded *out,
                                  perigee_error **err);
 void prg_snapshot_commit(perigee_session *session, prg_loaded *loaded);
 void prg_snapshot_drop(perigee_session *session, prg_loaded *loaded);

@@ -66,7 +66,7 @@ _Static_assert(sizeof(state_header) == HEADER_BYTES && sizeof(section_header) ==
 /* ---- saving ---- */
 
 typedef struct writer {
-    const prg_sink *sink;
+    const prg_state_sink *sink;
     XXH3_state_t *hash;
 } writer;
 
@@ -109,7 +109,7 @@ static perigee_status put_cache(writer *w, const perigee_session *s, uint64_t si
 }
 
 perigee_status prg_snapshot_save(const perigee_session *session, const void *extra, size_t extra_size,
-                                 const prg_sink *sink, perigee_error **err) {
+                                 const prg_state_sink *sink, perigee_error **err) {
     const perigee_session *s = session;
     uint64_t sizes[SECTIONS], geometry[GEOMETRY_FIELDS];
     section_sizes(s, s->position, extra_size, sizes);
@@ -145,7 +145,7 @@ perigee_status prg_snapshot_save(const perigee_session *session, const void *ext
 /* ---- loading ---- */
 
 typedef struct reader {
-    const prg_source *source;
+    const prg_state_source *source;
     XXH3_state_t *hash;
     int64_t at;
 } reader;
@@ -309,7 +309,7 @@ static perigee_status make_room(const perigee_session *s, prg_loaded *out, perig
     return prg_cache_init(&out->cache, allocator, &s->model->config, &s->plan, err);
 }
 
-perigee_status prg_snapshot_load(perigee_session *session, const prg_source *source, prg_loaded *out,
+perigee_status prg_snapshot_load(perigee_session *session, const prg_state_source *source, prg_loaded *out,
                                  perigee_error **err) {
     perigee_session *s = session;
     XXH3_state_t hash;
