@@ -1,7 +1,8 @@
-/** @file generate.h From logits to tokens: samplers, constraints, log-probabilities. */
+/** @file generate.h From logits to tokens to text: samplers, constraints, generations, scores. */
 #ifndef PERIGEE_GENERATE_H
 #define PERIGEE_GENERATE_H
 
+#include "perigee/session.h"
 #include "perigee/text.h"
 
 #ifdef __cplusplus
@@ -128,6 +129,122 @@ PERIGEE_API int perigee_constraint_complete(const perigee_constraint *constraint
 PERIGEE_API perigee_status perigee_sampler_sample_constrained(perigee_sampler *sampler, const float *logits,
                                                               size_t count, perigee_constraint *constraint, int32_t *id,
                                                               perigee_error **err);
+
+/** Why a generation came to its end. */
+typedef enum perigee_finish {
+    PERIGEE_FINISH_NONE = 0,         /**< it goes on */
+    PERIGEE_FINISH_STOP = 1,         /**< a stop id, or the end of a constrained text */
+    PERIGEE_FINISH_STOP_STRING = 2,  /**< a stop string */
+    PERIGEE_FINISH_LENGTH = 3,       /**< as many tokens as were asked for */
+    PERIGEE_FINISH_CANCELLED = 4,    /**< the cancel handle */
+    PERIGEE_FINISH_CONTEXT_FULL = 5, /**< no room for another token */
+    PERIGEE_FINISH_CALLBACK = 6      /**< the callback of perigee_generate() */
+} perigee_finish;
+
+/** Name of a finish reason, as "stop", "length"; "" for NONE. Static. Any thread. Since 0.1. */
+PERIGEE_API const char *perigee_finish_name(perigee_finish finish);
+
+/** How to generate. Mutable, one thread at a time; a generation copies what it needs. */
+typedef struct perigee_generation_options perigee_generation_options;
+
+/** Make options: greedy, stop ids of the model, no limit but the context. Since 0.1. */
+PERIGEE_API perigee_status perigee_generation_options_new(perigee_context *context, perigee_generation_options **out,
+                                                          perigee_error **err);
+/** Free options. NULL is allowed. Since 0.1. */
+PERIGEE_API void perigee_generation_options_free(perigee_generation_options *options);
+/** Sample with a copy of `sampler` as it is now; NULL: greedy. The prompt goes into the copy's history. Since 0.1. */
+PERIGEE_API perigee_status perigee_generation_options_set_sampler(perigee_generation_options *options,
+                                                                  const perigee_sampler *sampler, perigee_error **err);
+/** Begin with a copy of `constraint` as it is now; NULL: none. Since 0.1. */
+PERIGEE_API perigee_status perigee_generation_options_set_constraint(perigee_generation_options *options,
+                                                                     const perigee_constraint *constraint,
+                                                                     perigee_error **err);
+/** Stop behind `count` tokens (at least 1); -1: no limit. Since 0.1. */
+PERIGEE_API perigee_status perigee_generation_options_set_max_tokens(perigee_generation_options *options, int64_t count,
+                                                                     perigee_error **err);
+/** Stop at this id too. Since 0.1. */
+PERIGEE_API perigee_status perigee_generation_options_add_stop_id(perigee_generation_options *options, int32_t id,
+                                                                  perigee_error **err);
+/** 0: don't stop at the end ids of config, generation config and chat format; 1, the default: do. Since 0.1. */
+PERIGEE_API perigee_status perigee_generation_options_set_default_stops(perigee_generation_options *options,
+                                                                        int enabled, perigee_error **err);
+/**
+ * Stop where this text (UTF-8 of 1 … 4096 bytes, SIZE_MAX: ends in NUL) comes up, across tokens too; it is not emitted.
+ * At most 64 of them. Since 0.1.
+ */
+PERIGEE_API perigee_status perigee_generation_options_add_stop_string(perigee_generation_options *options,
+                                                                      const char *text, size_t length,
+                                                                      perigee_error **err);
+/**
+ * Log-probabilities with each token: -1 none, 0 of the token, n (at most 1,000) also of the n most probable. They are
+ * those of the model: softmax of the logits as they come, before sampler and constraint. Since 0.1.
+ */
+PERIGEE_API perigee_status perigee_generation_options_set_log_probabilities(perigee_generation_options *options,
+                                                                            int32_t top, perigee_error **err);
+/** Hold `cancel` (NULL: none): a trigger stops within one token, in the prompt within one chunk. Since 0.1. */
+PERIGEE_API perigee_status perigee_generation_options_set_cancel(perigee_generation_options *options,
+                                                                 perigee_cancel *cancel, perigee_error **err);
+
+/** One step of a generation. Pointers are borrowed from it until the next call on it. */
+typedef struct perigee_generated {
+    size_t struct_size;    /**< set by the caller to sizeof(perigee_generated) */
+    perigee_finish finish; /**< NONE, or the end: then no more tokens come */
+    int32_t id;            /**< the token, a stop id included; -1 if the end came without one */
+    const char *text;      /**< whole characters that became certain, UTF-8, NUL behind; special tokens give none */
+    size_t text_length;
+    double log_probability; /**< of the token; NaN unless asked for */
+    const int32_t *top_ids; /**< most probable first */
+    const double *top_log_probabilities;
+    size_t top_count;
+    double seconds;        /**< that this step took, the first one with the prompt */
+    int64_t prompt_tokens; /**< tokens of the prompt taken in so far */
+    int64_t tokens;        /**< tokens generated so far, this one included */
+} perigee_generated;
+
+/**
+ * A generation in the pull form. It works on its session, which must outlive it and takes no other call until it is
+ * freed or at its end. One thread at a time, any thread. Every token but the newest has been taken in by the session:
+ * to go on later, begin the next prompt with it.
+ */
+typedef struct perigee_generation perigee_generation;
+
+/**
+ * Make a generation that takes in `count` ids first. With none it goes on from the session's state: the last token is
+ * taken in again, which takes a rewind by one (PERIGEE_E_STATE where the session can't). `options` may be NULL.
+ * Nothing is computed yet. PERIGEE_E_CONTEXT_FULL: the prompt does not fit; PERIGEE_E_TOKEN; PERIGEE_E_UNSUPPORTED:
+ * stop strings without a tokenizer; PERIGEE_E_STATE: no prompt and an empty session. Since 0.1.
+ */
+PERIGEE_API perigee_status perigee_generation_new(perigee_session *session, const int32_t *prompt, size_t count,
+                                                  const perigee_generation_options *options, perigee_generation **out,
+                                                  perigee_error **err);
+/**
+ * Generate the next token. Behind the end it gives the same finish reason with no token. A failed call may be repeated:
+ * what was computed is kept, and the session is at a whole position. Errors as perigee_decode_step(), cancelling and a
+ * full context apart, which are finish reasons; PERIGEE_E_NOT_FINITE; PERIGEE_E_STATE: the constraint allows no token.
+ * Since 0.1.
+ */
+PERIGEE_API perigee_status perigee_generation_next(perigee_generation *generation, perigee_generated *out,
+                                                   perigee_error **err);
+/** Free a generation. NULL is allowed. Since 0.1. */
+PERIGEE_API void perigee_generation_free(perigee_generation *generation);
+
+/**
+ * Receives each step of perigee_generate(), and during the prompt, chunk by chunk, steps without a token (id -1, no
+ * finish). Return 0 to go on; anything else ends it with PERIGEE_FINISH_CALLBACK.
+ */
+typedef int (*perigee_generate_fn)(const perigee_generated *step, void *user);
+/** The loop over a generation. `callback` and `finish` may be NULL. Since 0.1. */
+PERIGEE_API perigee_status perigee_generate(perigee_session *session, const int32_t *prompt, size_t count,
+                                            const perigee_generation_options *options, perigee_generate_fn callback,
+                                            void *user, perigee_finish *finish, perigee_error **err);
+
+/**
+ * Take in `count` >= 2 ids and give the log-probabilities of all but the first, each under the model's distribution
+ * behind those before it: `out` [count - 1]. Goes in pieces, so that memory stays small; a call that fails or is
+ * cancelled leaves the session behind the last whole piece. `cancel` may be NULL. Since 0.1.
+ */
+PERIGEE_API perigee_status perigee_score(perigee_session *session, const int32_t *ids, size_t count, double *out,
+                                         perigee_cancel *cancel, perigee_error **err);
 
 #ifdef __cplusplus
 }
