@@ -163,6 +163,112 @@ START_TEST(rows_compute_what_they_say) {
 }
 END_TEST
 
+/* Blocks at the ends of what the codes can hold, a kind for each row of weights. */
+static void fill_hard(uint32_t dtype, problem *p, uint64_t seed) {
+    const size_t cols = p->w.cols;
+    const size_t scale_bytes = prg_dtype_get(dtype)->scale_bytes, scales = p->w.scale_row_bytes / scale_bytes;
+    for (size_t r = 0; r < p->w.rows; r++) {
+        static const uint8_t codes[8] = {0x91, 0x2f, 0x7c, 0x00, 0x88, 0x77, 0xff, 0x80};
+        static const uint8_t e8m0[8] = {0, 1, 254, 127, 127, 130, 120, 126};
+        for (size_t i = 0; i < p->w.row_bytes; i++) {
+            const bool noise = r < 3 || r == 7;
+            p->codes[r * p->w.row_bytes + i] = noise ? (uint8_t)test_random(&seed) : codes[r];
+        }
+        for (size_t g = 0; g < scales; g++) {
+            const float value = r == 3 ? 0 : r == 4 ? -1 : ldexpf(1, (int)(test_random(&seed) % 20) - 10);
+            const uint16_t half = dtype == PERIGEE_DTYPE_INT4 ? prg_f32_to_bf16(value) : prg_f32_to_f16(value);
+            const uint8_t byte = r == 7 ? (uint8_t)(110 + test_random(&seed) % 30) : e8m0[r];
+            memcpy(p->scales + r * p->w.scale_row_bytes + g * scale_bytes,
+                   scale_bytes == 1 ? (const void *)&byte : (const void *)&half, scale_bytes);
+        }
+    }
+    for (size_t i = 0; i < p->m * cols; i++) {
+        p->x[i] = 1e-4f * test_uniform(&seed);
+    }
+}
+
+/* In double, because 6 * 2^127 is beyond float32. */
+static double weight_at(const problem *p, size_t r, size_t c) {
+    float value;
+    if (p->w.dtype == PERIGEE_DTYPE_MXFP4) {
+        perigee_matrix w = p->w;
+        const uint8_t one[] = {127};
+        w.scales = one;
+        w.scale_row_bytes = 0;
+        w.codes = p->codes + r * p->w.row_bytes + c / 32 * 16;
+        prg_dtype_get(w.dtype)->decode(&w, 0, c % 32, 1, &value);
+        return ldexp(value, p->scales[r * p->w.scale_row_bytes + c / 32] - 127);
+    }
+    prg_dtype_get(p->w.dtype)->decode(&p->w, r, c, 1, &value);
+    return value;
+}
+
+static void check_hard(const perigee_kernel_row *row, size_t k, size_t m) {
+    enum { ROWS = 8 };
+    problem p = make_problem(row->dtype, ROWS, k, m, k + m);
+    fill_hard(row->dtype, &p, k);
+    float *y = block(m * ROWS * sizeof *y), *other = block(m * ROWS * sizeof *y);
+    run(row, &p, 0, ROWS, NULL, m, y, ROWS);
+    for (size_t t = 0; t < m; t++) {
+        for (size_t r = 0; r < ROWS; r++) {
+            double sum = 0, squares = 0;
+            for (size_t c = 0; c < k; c++) {
+                const double product = weight_at(&p, r, c) * p.x[t * k + c];
+                sum += product;
+                squares += product * product;
+            }
+            ck_assert_msg(fabs(y[t * ROWS + r] - sum) <= row->error_bound * sqrt(squares) + 1e-37,
+                          "%s: k %zu, hard row %zu: %g is not %g", row->name, k, r, (double)y[t * ROWS + r], sum);
+        }
+    }
+    const perigee_kernel_row *scalar = scalar_of(row);
+    ck_assert_ptr_nonnull(scalar);
+    run(scalar, &p, 0, ROWS, NULL, m, other, ROWS);
+    ck_assert_msg(memcmp(y, other, m * ROWS * sizeof *y) == 0, "%s: hard blocks: bits differ", row->name);
+    prg_free(allocator, y);
+    prg_free(allocator, other);
+    free_problem(&p);
+}
+
+START_TEST(hard_blocks_are_within_bounds) {
+    for (size_t i = 0; i < prg_kernel_table_count(table); i++) {
+        const perigee_kernel_row *row = prg_kernel_table_at(table, i);
+        if (row->op == PERIGEE_OP_MATMUL && (row->dtype == PERIGEE_DTYPE_MXFP4 || row->dtype == PERIGEE_DTYPE_INT4 ||
+                                             row->dtype == PERIGEE_DTYPE_Q8_0)) {
+            check_hard(row, 1024, 1);
+            check_hard(row, 1600, 6);
+        }
+    }
+}
+END_TEST
+
+/* An activation, or a scale, that is no number shows in every output that it belongs to, and in no other. */
+START_TEST(what_is_not_finite_shows) {
+    static const float wrong[] = {NAN, INFINITY, -INFINITY};
+    enum { ROWS = 9, K = 600, M = 6 };
+    for (size_t i = 0; i < prg_kernel_table_count(table); i++) {
+        const perigee_kernel_row *row = prg_kernel_table_at(table, i);
+        for (size_t j = 0; row->op == PERIGEE_OP_MATMUL && j < 3; j++) {
+            problem p = make_problem(row->dtype, ROWS, K, M, 5);
+            float y[M * ROWS];
+            p.x[2 * K + 577 - j] = wrong[j];
+            run(row, &p, 0, ROWS, NULL, M, y, ROWS);
+            for (size_t n = 0; n < (size_t)M * ROWS; n++) {
+                ck_assert_msg((isfinite(y[n]) == 0) == (n / ROWS == 2), "%s: output %zu", row->name, n);
+            }
+            if (row->dtype == PERIGEE_DTYPE_MXFP4) {
+                p.scales[4 * p.w.scale_row_bytes + 18] = 255;
+                run(row, &p, 0, ROWS, NULL, M, y, ROWS);
+                for (size_t t = 0; t < M; t++) {
+                    ck_assert_msg(isnan(y[t * ROWS + 4]) && (t == 2 || isfinite(y[t * ROWS + 5])), "%s", row->name);
+                }
+            }
+            free_problem(&p);
+        }
+    }
+}
+END_TEST
+
 START_TEST(all_forms_have_a_row) {
     size_t seen = 0;
     for (size_t i = 0; i < prg_kernel_table_count(table); i++) {
@@ -220,5 +326,5 @@ START_TEST(transposed_rows_compute_what_they_say) {
 }
 END_TEST
 
-PRG_SUITE("matmul_rows", open_table, close_table, rows_compute_what_they_say, all_forms_have_a_row,
-          transposed_rows_compute_what_they_say)
+PRG_SUITE("matmul_rows", open_table, close_table, rows_compute_what_they_say, hard_blocks_are_within_bounds,
+          what_is_not_finite_shows, all_forms_have_a_row, transposed_rows_compute_what_they_say)

@@ -321,12 +321,63 @@ INLINE void multiply(form f, int parts, const perigee_matrix *w, size_t first, s
     }
 }
 
+/* prg_parts_pack() of whole groups with vectors: the same operations, so the same bits. */
+INLINE void pack_group(const float *x, size_t group, prg_part_order order, int offset, float factor, int parts,
+                       prg_part_block *out) {
+    __m512 low = _mm512_loadu_ps(x), high = _mm512_loadu_ps(x + 16);
+    const __m512 wrong =
+        _mm512_mul_ps(_mm512_add_ps(_mm512_mul_ps(low, _mm512_setzero_ps()), _mm512_mul_ps(high, _mm512_setzero_ps())),
+                      _mm512_setzero_ps());
+    float unit = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(low), _mm512_abs_ps(high))) / 127;
+    if (_mm512_cmp_ps_mask(wrong, wrong, _CMP_UNORD_Q)) { /* so that the outputs are not finite either */
+        low = high = _mm512_setzero_ps();
+        unit = NAN;
+    }
+    const __m512 top = _mm512_set1_ps(127), bottom = _mm512_set1_ps(-127);
+    const __m256i spread = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)); /* even columns of eight, then odd */
+    for (int p = 0; p < parts; p++, unit /= 254) {
+        const __m512 inverse = _mm512_set1_ps(unit > 0x1p-120f ? 1 / unit : 0), each = _mm512_set1_ps(unit);
+        const __m512 a =
+            _mm512_max_ps(bottom, _mm512_min_ps(top, _mm512_roundscale_ps(_mm512_mul_ps(low, inverse), 8)));
+        const __m512 b =
+            _mm512_max_ps(bottom, _mm512_min_ps(top, _mm512_roundscale_ps(_mm512_mul_ps(high, inverse), 8)));
+        low = _mm512_fnmadd_ps(a, each, low);
+        high = _mm512_fnmadd_ps(b, each, high);
+        const __m512i qa = _mm512_cvtps_epi32(a), qb = _mm512_cvtps_epi32(b);
+        __m256i q = _mm256_set_m128i(_mm512_cvtepi32_epi8(qb), _mm512_cvtepi32_epi8(qa));
+        if (order == PRG_ORDER_NIBBLES) {
+            q = _mm256_shuffle_epi8(q, spread);
+        }
+        _mm256_i32scatter_epi32(out[p].q + group * 4, _mm256_setr_epi32(0, 64, 128, 192, 256, 320, 384, 448), q, 1);
+        out[p].scale[group] = unit * factor;
+        out[p].start[group] = -offset * _mm512_reduce_add_epi32(_mm512_add_epi32(qa, qb));
+    }
+}
+
+INLINE void pack(const float *x, size_t ldx, size_t m, size_t k, prg_part_order order, int offset, float factor,
+                 int parts, void *packed) {
+    const size_t supers = prg_super_count(k);
+    for (size_t t = 0; t < m; t++) {
+        prg_part_block *out = (prg_part_block *)packed + t * supers * (size_t)parts;
+        for (size_t g = 0; g < supers * PRG_GROUPS; g++) {
+            float copy[PRG_GROUP] = {0};
+            const float *from = x + t * ldx + g * PRG_GROUP;
+            if ((g + 1) * PRG_GROUP > k) {
+                memcpy(copy, from, g * PRG_GROUP < k ? (k - g * PRG_GROUP) * sizeof *copy : 0);
+                from = copy;
+            }
+            pack_group(from, g % PRG_GROUPS, order, offset, factor, parts, out + g / PRG_GROUPS * (size_t)parts);
+        }
+    }
+}
+
 #define PRG_PARTS_FORMAT(type, TYPE, order, offset, factor, precision, PRECISION, parts, bound)                        \
     static size_t packed_bytes_##type##_##precision(size_t k) {                                                        \
         return prg_parts_packed_bytes(k, parts);                                                                       \
     }                                                                                                                  \
     static void pack_##type##_##precision(const float *x, size_t ldx, size_t m, size_t k, void *packed) {              \
-        prg_parts_pack(x, ldx, m, k, order, offset, factor, parts, packed);                                            \
+        pack(x, ldx, m, k, order, offset, factor, parts, packed);                                                      \
     }                                                                                                                  \
     static void multiply_##type##_##precision(const perigee_matrix *w, size_t first, size_t count, const void *packed, \
                                               const uint32_t *rows, size_t m, float *y, size_t ldy, void *scratch) {   \
