@@ -38,10 +38,22 @@ bool prg_tensor_is_text(const char *name, size_t length) {
     return length < sizeof stray - 1 || memcmp(name + length - (sizeof stray - 1), stray, sizeof stray - 1) != 0;
 }
 
+static uint64_t entry_of(uint64_t name, size_t index) {
+    return (name >> 32 << 32) | (index + 1);
+}
+
+static size_t index_of(uint64_t entry) {
+    return (size_t)(entry & UINT32_MAX) - 1;
+}
+
+/* The slot of a name, or the empty one where it would be. Half of the hash stands in the table, so that a tensor is
+ * looked at when it is the right one only. */
 static size_t slot_of(const prg_tensors *t, uint64_t name) {
     size_t slot = (size_t)name & (t->slots - 1);
-    while (t->table[slot] && t->items[t->table[slot] - 1].name != name) {
-        slot = (slot + 1) & (t->slots - 1);
+    for (uint64_t entry; (entry = t->table[slot]) != 0; slot = (slot + 1) & (t->slots - 1)) {
+        if (entry >> 32 == name >> 32 && t->items[index_of(entry)].name == name) {
+            break;
+        }
     }
     return slot;
 }
@@ -50,8 +62,8 @@ prg_tensor *prg_tensors_find(const prg_tensors *tensors, uint64_t name) {
     if (tensors->count == 0) {
         return NULL;
     }
-    uint32_t found = tensors->table[slot_of(tensors, name)];
-    return found ? &tensors->items[found - 1] : NULL;
+    uint64_t entry = tensors->table[slot_of(tensors, name)];
+    return entry ? &tensors->items[index_of(entry)] : NULL;
 }
 
 /* Twice as much room; the table stays at most half full. */
@@ -65,7 +77,7 @@ static perigee_status grow(prg_tensors *t, perigee_error **err) {
         return prg_fail_memory(err);
     }
     t->items = items;
-    uint32_t *table = prg_calloc(t->allocator, capacity * 2, sizeof *table);
+    uint64_t *table = prg_calloc(t->allocator, capacity * 2, sizeof *table);
     if (!table) {
         return prg_fail_memory(err);
     }
@@ -74,7 +86,7 @@ static perigee_status grow(prg_tensors *t, perigee_error **err) {
     t->slots = capacity * 2;
     t->capacity = capacity;
     for (size_t i = 0; i < t->count; i++) {
-        t->table[slot_of(t, t->items[i].name)] = (uint32_t)(i + 1);
+        t->table[slot_of(t, t->items[i].name)] = entry_of(t->items[i].name, i);
     }
     return PERIGEE_OK;
 }
@@ -98,7 +110,8 @@ perigee_status prg_tensors_add(prg_tensors *tensors, const prg_tensor_entry *ent
     for (uint32_t i = 0; i < PRG_TENSOR_KEPT_RANK; i++) {
         t->shape[i] = i < entry->rank ? entry->shape[i] : 1;
     }
-    tensors->table[slot_of(tensors, t->name)] = (uint32_t)++tensors->count;
+    tensors->table[slot_of(tensors, t->name)] = entry_of(t->name, tensors->count);
+    tensors->count++;
     return PERIGEE_OK;
 }
 

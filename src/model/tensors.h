@@ -23,7 +23,7 @@ typedef struct prg_tensors {
     prg_allocator *allocator;
     prg_tensor *items;
     size_t count, capacity;
-    uint32_t *table; /* index + 1, or 0 */
+    uint64_t *table; /* upper half of a name's hash and index + 1, or 0 */
     size_t slots;
 } prg_tensors;
 

@@ -38,4 +38,16 @@
     [PRG_PART_FFN_RES_PROJ] = "mlp_res_proj.weight", [PRG_PART_OUTPUT_RES_NORM] = "model.output_attn_res_norm.weight", \
     [PRG_PART_OUTPUT_RES_PROJ] = "model.output_attn_res_proj.weight"
 
+/* Kimi Linear's, which K3 took over. */
+#define PRG_NAMES_OF_LINEAR                                                                                            \
+    PRG_NAMES_OF_MODEL, PRG_NAMES_OF_MLA, PRG_NAMES_OF_KDA, PRG_NAMES_OF_RESIDUALS,                                    \
+        PRG_NAMES_OF_MOE("block_sparse_moe", "w1", "w3", "w2")
+
+#define PRG_KEYS_OF_LINEAR                                                                                             \
+    {                                                                                                                  \
+        .experts = "num_experts", .top_k = "num_experts_per_token", .shared_experts = "num_shared_experts",            \
+        .groups = "num_expert_group", .renormalise = "moe_renormalize", .scoring = "moe_router_activation_func",       \
+        .default_context = 1048576                                                                                     \
+    }
+
 #endif
