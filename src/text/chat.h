@@ -61,7 +61,7 @@ perigee_status prg_chat_reasoning(const prg_json *message, const prg_json **out,
 
 perigee_status prg_chat_render_k2(perigee_chat *chat, const prg_chat_request *request, perigee_error **err);
 perigee_status prg_chat_render_k3(perigee_chat *chat, const prg_chat_request *request, perigee_error **err);
-/* Tools as the TypeScript that K2.5 declares them in. */
-perigee_status prg_chat_typescript(prg_buffer *out, const prg_json *tools, perigee_error **err);
+/* Tools as the TypeScript that K2.5 declares them in. False, with `out` in any state, where its encoder writes none. */
+bool prg_chat_typescript(prg_buffer *out, const prg_json *tools);
 
 #endif

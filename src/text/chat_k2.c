@@ -26,18 +26,14 @@ static perigee_status put_system(perigee_chat *chat, const char *name, const cha
 static perigee_status declare_tools(perigee_chat *chat, const prg_json *tools, perigee_error **err) {
     prg_buffer text;
     prg_buffer_init(&text, chat->tokenizer->allocator);
-    perigee_status st = PERIGEE_OK;
-    if (chat->format->typescript) {
-        st = prg_chat_typescript(&text, tools, err);
+    bool typescript = chat->format->typescript;
+    if (!typescript || !prg_chat_typescript(&text, tools)) {
+        /* K2.5's template takes JSON, its keys in order, where its encoder cannot write the tools */
+        text.length = 0;
+        prg_json_write(&text, tools, typescript ? PRG_JSON_COMPACT | PRG_JSON_SORTED : PRG_JSON_SPACED);
     }
-    if (st == PERIGEE_OK && text.length == 0) {
-        /* K2.5 without a function that it could write as TypeScript falls back to JSON, its keys in order */
-        prg_json_write(&text, tools, chat->format->typescript ? PRG_JSON_COMPACT | PRG_JSON_SORTED : PRG_JSON_SPACED);
-    }
-    if (st == PERIGEE_OK) {
-        st = text.failed ? prg_fail_memory(err)
-                         : put_system(chat, "tool_declare", (const char *)text.data, text.length, err);
-    }
+    perigee_status st = text.failed ? prg_fail_memory(err)
+                                    : put_system(chat, "tool_declare", (const char *)text.data, text.length, err);
     prg_buffer_free(&text);
     return st;
 }

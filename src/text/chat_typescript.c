@@ -1,6 +1,5 @@
 /* Tools as the TypeScript declarations that K2.5's tokenizer makes of them: a type for each function, its parameters as
- * a type literal, descriptions and bounds as comments. What it refuses is refused here. */
-#include "base/error.h"
+ * a type literal, descriptions and bounds as comments. What it cannot write, this cannot either. */
 #include "text/chat.h"
 
 typedef struct writer {
@@ -9,15 +8,8 @@ typedef struct writer {
     const prg_json *root; /* the parameters of the function */
     prg_json_members definitions;
     bool self_reference;
-    perigee_error **err;
-    perigee_status status;
+    bool refused; /* something that the encoder refuses */
 } writer;
-
-static void refuse(writer *w, const char *what) {
-    if (w->status == PERIGEE_OK) {
-        w->status = prg_fail(w->err, PERIGEE_E_UNSUPPORTED, "tools: chat format kimi_k25 cannot declare %s", what);
-    }
-}
 
 static void put(writer *w, const char *text) {
     prg_buffer_puts(w->out, text);
@@ -35,6 +27,35 @@ static void indent_by(writer *w, size_t levels) {
 
 static bool is_object(const prg_json *value) {
     return value && value->kind == PRG_JSON_OBJECT;
+}
+
+/* Whether a choice is of the type that the schema names; an integer counts as a number, and a boolean as both. */
+static bool fits(const prg_json *choice, const prg_json *type) {
+    bool boolean = choice->kind == PRG_JSON_TRUE || choice->kind == PRG_JSON_FALSE;
+    bool number = choice->kind == PRG_JSON_NUMBER || boolean;
+    bool whole = boolean || (number && !memchr(choice->text, '.', choice->length) &&
+                             !memchr(choice->text, 'e', choice->length) && !memchr(choice->text, 'E', choice->length));
+    return choice->kind == PRG_JSON_NULL ||
+           !((prg_json_is(type, "string") && choice->kind != PRG_JSON_STRING) ||
+             (prg_json_is(type, "number") && !number) || (prg_json_is(type, "integer") && !whole) ||
+             (prg_json_is(type, "boolean") && !boolean));
+}
+
+/* The one type of a schema's choices, null apart; NULL where it names none. */
+static const prg_json *type_of_choices(writer *w, const prg_json *schema) {
+    const prg_json *type = prg_json_get(schema, "type");
+    if (!type || type->kind != PRG_JSON_ARRAY) {
+        return type;
+    }
+    const prg_json *first = type->first, *second = first ? first->next : NULL;
+    if (type->count == 1) {
+        return first;
+    }
+    if (type->count != 2 || !(prg_json_is(first, "null") || prg_json_is(second, "null"))) {
+        w->refused = true;
+        return NULL;
+    }
+    return prg_json_is(first, "null") ? second : first;
 }
 
 /* As Python's str() writes it: scalars of bounds and of enumerations. */
@@ -56,7 +77,7 @@ static void put_python(writer *w, const prg_json *value) {
         put_json_text(w, value);
         break;
     default:
-        refuse(w, "a bound or a choice that is no scalar");
+        w->refused = true;
     }
 }
 
@@ -184,11 +205,11 @@ static size_t put_properties(writer *w, const prg_json *schema, size_t level, bo
         return 0;
     }
     if (!prg_json_collect(w->allocator, properties, true, &members)) {
-        w->status = prg_fail_memory(w->err);
+        w->out->failed = true;
         return 0;
     }
     for (int pass = 0; pass < (required_first ? 2 : 1); pass++) {
-        for (size_t i = 0; i < members.count && w->status == PERIGEE_OK; i++) {
+        for (size_t i = 0; i < members.count && !w->refused; i++) {
             const prg_json *p = members.values[i];
             bool is_required = listed(required, p->key, p->key_length);
             if (required_first && is_required != (pass == 0)) {
@@ -254,12 +275,16 @@ static void put_array(writer *w, const prg_json *schema, size_t level) {
     put(w, ">");
 }
 
-static void put_choices(writer *w, const prg_json *choices) {
+static void put_choices(writer *w, const prg_json *schema, const prg_json *choices) {
     if (choices->kind != PRG_JSON_ARRAY) {
-        refuse(w, "an enum that is no array");
+        w->refused = true;
         return;
     }
+    const prg_json *type = type_of_choices(w, schema);
     for (const prg_json *c = choices->first; c; c = c->next) {
+        if (!fits(c, type)) {
+            w->refused = true;
+        }
         put(w, c == choices->first ? "" : " | ");
         put(w, c->kind == PRG_JSON_STRING ? "\"" : "");
         put_python(w, c);
@@ -277,7 +302,7 @@ static void put_union(writer *w, const prg_json *types) {
             name = prg_json_is(t, names[i][0]) ? names[i][1] : name;
         }
         if (!name) {
-            refuse(w, "a type that JSON Schema does not have");
+            w->refused = true;
             return;
         }
         put(w, t == types->first ? "" : " | ");
@@ -303,7 +328,7 @@ static void put_reference(writer *w, const prg_json *reference) {
             }
         }
     }
-    refuse(w, "a $ref to anything but # and its $defs");
+    w->refused = true;
 }
 
 static void put_type(writer *w, const prg_json *schema, size_t level) {
@@ -311,7 +336,7 @@ static void put_type(writer *w, const prg_json *schema, size_t level) {
     if (schema->kind == PRG_JSON_TRUE || schema->kind == PRG_JSON_FALSE) {
         put(w, schema->kind == PRG_JSON_TRUE ? "any" : "null");
     } else if (!is_object(schema)) {
-        refuse(w, "a schema that is no object");
+        w->refused = true;
     } else if ((part = prg_json_get(schema, "$ref"))) {
         put_reference(w, part);
     } else if ((part = prg_json_get(schema, "anyOf"))) {
@@ -320,10 +345,10 @@ static void put_type(writer *w, const prg_json *schema, size_t level) {
             put_type(w, t, level);
         }
     } else if ((part = prg_json_get(schema, "enum"))) {
-        put_choices(w, part);
+        put_choices(w, schema, part);
     } else if (!(part = prg_json_get(schema, "type"))) {
         if (schema->count > 0) {
-            refuse(w, "a schema without type, anyOf, enum and $ref");
+            w->refused = true;
         }
         put(w, "any");
     } else if (part->kind == PRG_JSON_ARRAY) {
@@ -339,14 +364,14 @@ static void put_type(writer *w, const prg_json *schema, size_t level) {
             put_json_text(w, part);
         }
     } else {
-        refuse(w, "a type that is no name");
+        w->refused = true;
     }
 }
 
 /* The definitions, each with a newline behind. A reference to the whole is known only once everything was written, so
  * this goes in front afterwards. */
 static void put_definitions(writer *w) {
-    for (size_t i = 0; i < w->definitions.count && w->status == PERIGEE_OK; i++) {
+    for (size_t i = 0; i < w->definitions.count && !w->refused; i++) {
         const prg_json *d = w->definitions.values[i], *description = description_of(d);
         if (description) {
             put_comment(w, description, 0);
@@ -367,7 +392,7 @@ static void put_function(writer *w, const prg_json *function) {
     w->self_reference = false;
     const prg_json *definitions = prg_json_get(w->root, "$defs");
     if (is_object(definitions) && !prg_json_collect(w->allocator, definitions, true, &w->definitions)) {
-        w->status = prg_fail_memory(w->err);
+        w->out->failed = true;
         return;
     }
     prg_buffer *out = w->out, type, interfaces;
@@ -397,7 +422,11 @@ static void put_function(writer *w, const prg_json *function) {
         put(w, "\n");
     }
     put(w, "type ");
-    put_json_text(w, name);
+    if (name && name->kind == PRG_JSON_STRING) {
+        put_json_text(w, name);
+    } else {
+        put(w, "function");
+    }
     put(w, " = (_: ");
     if (self) {
         put(w, "parameters");
@@ -412,16 +441,13 @@ static void put_function(writer *w, const prg_json *function) {
     w->definitions = (prg_json_members){NULL, 0};
 }
 
-perigee_status prg_chat_typescript(prg_buffer *out, const prg_json *tools, perigee_error **err) {
-    writer w = {.out = out, .allocator = out->allocator, .err = err, .status = PERIGEE_OK};
+bool prg_chat_typescript(prg_buffer *out, const prg_json *tools) {
+    writer w = {.out = out, .allocator = out->allocator};
     bool any = false;
-    for (const prg_json *t = tools->first; t && w.status == PERIGEE_OK; t = t->next) {
-        const prg_json *function = prg_json_get(t, "function"), *name = prg_json_get(function, "name");
+    for (const prg_json *t = tools->first; t && !w.refused; t = t->next) {
+        const prg_json *function = prg_json_get(t, "function");
         if (!prg_json_is(prg_json_get(t, "type"), "function") || !is_object(function) || function->count == 0) {
             continue; /* as the published encoder does with other kinds of tools */
-        }
-        if (!name || name->kind != PRG_JSON_STRING) {
-            return prg_fail(err, PERIGEE_E_ARGUMENT, "tools: a function has no name");
         }
         put(&w, any ? "\n" : "# Tools\n\n## functions\nnamespace functions {\n");
         put_function(&w, function);
@@ -430,5 +456,5 @@ perigee_status prg_chat_typescript(prg_buffer *out, const prg_json *tools, perig
     if (any) {
         put(&w, "\n}\n");
     }
-    return w.status;
+    return any && !w.refused;
 }

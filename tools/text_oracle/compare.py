@@ -34,6 +34,7 @@ print(f"tiktoken  {len(text.encode()) / 1e6 / best:.1f} MB/s")
 assert ids == oracle.encode(text), "ids differ"
 
 texts = list(corpus.TEXTS.values()) + [unit * times for unit, times in corpus.RUNS]
+texts += [corpus.random_bytes(seed, 50000).decode(errors="replace") for seed in range(200, 210)]
 texts += [corpus.random_text(seed, 20000) for seed in range(100, 140)]
 for number, text in enumerate(texts):
     with tempfile.NamedTemporaryFile("wb") as file:

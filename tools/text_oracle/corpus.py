@@ -84,6 +84,11 @@ def random_text(seed, count):
     return "".join(out)
 
 
+def random_bytes(seed, count):
+    random = SplitMix(seed)
+    return bytes((random.next() >> 8) % 256 for _ in range(count))
+
+
 def digest(ids):
     """FNV-1a, 64 bits, over the ids as numbers."""
     value = 0xCBF29CE484222325

@@ -67,8 +67,12 @@ def main():
     for seed in range(1, 21):
         ids = oracle.encode(corpus.random_text(seed, 5000))
         random.append({"seed": seed, "characters": 5000, "count": len(ids), "digest": corpus.digest(ids)})
+    rough = []
+    for seed in range(1, 11):
+        ids = oracle.encode(corpus.random_bytes(seed, 5000).decode(errors="replace"))
+        rough.append({"seed": seed, "bytes": 5000, "count": len(ids), "digest": corpus.digest(ids)})
     fixture = {"origin": f"tiktoken {tiktoken.__version__} with tiktoken.model of this folder; see tools/text_oracle",
-               "cases": cases, "runs": runs, "random": random}
+               "cases": cases, "runs": runs, "random": random, "bytes": rough}
     rows = ",\n".join(f'"{key}": [\n' + ",\n".join(json.dumps(c) for c in value) + "]"
                       for key, value in fixture.items() if key != "origin")
     (out / "encode_cases.json").write_text('{"origin": ' + json.dumps(fixture["origin"]) + ",\n" + rows + "}\n")
