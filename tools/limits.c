@@ -15,7 +15,7 @@
 #include <arm_neon.h>
 #endif
 
-enum { HUGE_PAGE = 2 << 20, LINE = 64, ROUNDS = 6, ACCUMULATORS = 12, STEPS = 8 << 20, MAX_THREADS = 256 };
+enum { HUGE_PAGE = 2 << 20, LINE = 64, ROUNDS = 4, ACCUMULATORS = 12, STEPS = 8 << 20, MAX_THREADS = 256 };
 
 typedef struct loops {
     const char *isa;
@@ -198,10 +198,11 @@ limits *limits_new(size_t threads) {
         return NULL;
     }
     l->threads = threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
-    /* four times the last cache and at least 256 MiB; less would be read from the cache in part */
+    /* far more than the last cache, or some of it would be read from there */
     long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    size_t wanted = cache > 0 ? (size_t)cache * 4 : 0;
+    size_t wanted = cache > 0 ? (size_t)cache * 2 : 0;
     wanted = wanted > (256U << 20) ? wanted : 256U << 20;
+    wanted = wanted < (512U << 20) ? wanted : 512U << 20;
     l->size = (wanted / l->threads / HUGE_PAGE + 1) * HUGE_PAGE * l->threads;
     l->map_size = l->size + HUGE_PAGE;
     l->map = mmap(NULL, l->map_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
