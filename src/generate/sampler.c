@@ -296,13 +296,30 @@ static perigee_status apply_top_k(perigee_sampler *s, const prg_stage *stage, ro
     return PERIGEE_OK;
 }
 
+/* The weights of at least `floor`, to `out`. */
+static size_t gather_weights(const float *weights, size_t n, float floor, float *out) {
+    enum { GROUP = 16 };
+    size_t held = 0;
+    for (size_t i = 0; i < n; i += GROUP) {
+        if (prg_softmax_all_below(weights + i, floor)) {
+            continue;
+        }
+        size_t end = prg_min(i + GROUP, n);
+        for (size_t j = i; j < end; j++) {
+            out[held] = weights[j];
+            held += weights[j] >= floor;
+        }
+    }
+    return held;
+}
+
 /* All further down sum to less than (1 - p) of the whole if each is below `safe`, so the search may leave them out. */
 static void apply_top_p(perigee_sampler *s, const prg_stage *stage, row *r) {
     double total = weigh(s, r);
     float safe = (float)((1.0 - stage->value) * total / (double)r->n * 0.999);
-    cut_weights(s, r, safe, SIZE_MAX);
+    size_t n = gather_weights(s->weights, r->n, safe, s->scratch);
     float floor;
-    size_t equal = prg_select_mass(s->weights, r->n, stage->value * total, s->buckets, s->scratch, &floor);
+    size_t equal = prg_select_mass(s->scratch, n, stage->value * total, s->buckets, s->scratch, &floor);
     cut_weights(s, r, floor, equal);
 }
 

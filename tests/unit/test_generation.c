@@ -426,6 +426,68 @@ START_TEST(test_constraint) {
 }
 END_TEST
 
+typedef struct host {
+    size_t left; /* allocations that succeed before one fails */
+    bool spent;
+} host;
+
+static void *allocate(size_t size, size_t alignment, void *user) {
+    host *h = user;
+    void *p = NULL;
+    if (h->left == 0 && !h->spent) {
+        h->spent = true;
+        return NULL;
+    }
+    h->left -= h->left > 0;
+    return posix_memalign(&p, alignment, size) == 0 ? p : NULL;
+}
+
+static void deallocate(void *pointer, size_t size, void *user) {
+    (void)size;
+    (void)user;
+    free(pointer);
+}
+
+/* Each allocation fails once; the call is repeated and nothing of the text is lost or comes twice. */
+START_TEST(test_memory) {
+    int32_t ids[64];
+    bool done = false;
+    for (size_t n = 1; !done; n++) {
+        host h = {n, false};
+        const perigee_allocator interface = {sizeof interface, allocate, deallocate, &h, NULL};
+        prg_allocator *a = NULL;
+        ck_assert_int_eq(prg_allocator_new(&interface, &a, NULL), PERIGEE_OK);
+        script s = {.ids = ids, .count = spell("abSTcd\xe4\xb8\x96 long text that makes the buffer grow ST", ids)};
+        perigee_generation_options *o = make_options();
+        ck_assert_int_eq(prg_generation_options_add_string(o, "STOP", 4, NULL), PERIGEE_OK);
+        o->top = 2;
+        o->max_tokens = 50;
+        perigee_generation *g = NULL;
+        const prg_logit_source source = source_of(&s, true);
+        char all[256] = "";
+        while (!g) {
+            perigee_status st = prg_generation_new(a, &source, prompt, PROMPT, o, &g, NULL);
+            ck_assert(st == PERIGEE_OK || (st == PERIGEE_E_MEMORY && !g));
+        }
+        perigee_generated out = {.struct_size = sizeof out};
+        size_t tokens = 0;
+        while (out.finish == PERIGEE_FINISH_NONE) {
+            perigee_status st = prg_generation_next(g, false, &out, NULL);
+            ck_assert(st == PERIGEE_OK || st == PERIGEE_E_MEMORY);
+            strcat(all, out.text);
+            tokens += out.id >= 0;
+        }
+        ck_assert_uint_eq(tokens, s.count < 50 ? s.count : 50);
+        ck_assert_str_eq(all, "abSTcd\xe4\xb8\x96 long text that makes the buffer grow ST");
+        done = !h.spent;
+        perigee_generation_free(g);
+        perigee_generation_options_free(o);
+        ck_assert_uint_eq(a->bytes, 0);
+        prg_allocator_drop(a);
+    }
+}
+END_TEST
+
 PRG_SUITE("generation", setup, teardown, test_plain, test_stop_strings, test_held_back, test_length, test_cancel,
           test_context_full, test_repeated, test_without_tokenizer, test_stop_ids, test_log_probabilities,
-          test_constraint)
+          test_constraint, test_memory)
