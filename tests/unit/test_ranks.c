@@ -162,4 +162,49 @@ START_TEST(test_folder) {
 }
 END_TEST
 
-PRG_SUITE("ranks", setup, teardown, test_good, test_bad, test_folder)
+/* Handles hold what they need, so that they may be freed in any order. */
+START_TEST(test_public_open) {
+    perigee_context *context = NULL;
+    perigee_tokenizer *t = NULL;
+    perigee_decoder *d = NULL;
+    perigee_parser *p = NULL;
+    perigee_chat *chat = NULL;
+    perigee_error *e = NULL;
+    ck_assert_int_eq(perigee_context_new(NULL, NULL, NULL, NULL, &context, NULL), PERIGEE_OK);
+    ck_assert_int_eq(perigee_tokenizer_open(context, "no/such/folder", SIZE_MAX, &t, &e), PERIGEE_E_NOT_FOUND);
+    perigee_error_free(e);
+    ck_assert_int_eq(perigee_tokenizer_open(context, "a\0b", 3, &t, NULL), PERIGEE_E_ARGUMENT);
+    ck_assert_int_eq(perigee_tokenizer_open(NULL, folder, SIZE_MAX, &t, NULL), PERIGEE_E_ARGUMENT);
+    ck_assert_ptr_null(t);
+    write_file("config.json", "{\"model_type\": \"kimi_k3\"}");
+    write_ranks("\n", "YWI= 256\n");
+    write_file("tiktoken.model", text);
+    char path[128];
+    snprintf(path, sizeof path, "%s and more", folder);
+    ck_assert_int_eq(perigee_tokenizer_open(context, path, strlen(folder), &t, &e), PERIGEE_OK);
+    ck_assert_ptr_null(e);
+    perigee_context_free(context);
+    ck_assert_int_eq(perigee_decoder_new(t, 0, &d, NULL), PERIGEE_OK);
+    ck_assert_int_eq(perigee_chat_render(t, "[]", 2, NULL, 0, NULL, &chat, NULL), PERIGEE_OK);
+    ck_assert_int_eq(perigee_parser_new(t, chat, &p, NULL), PERIGEE_OK);
+    perigee_tokenizer_free(t);
+    const char *out;
+    size_t n;
+    ck_assert_int_eq(perigee_decoder_push(d, 256, &out, &n, NULL), PERIGEE_OK);
+    ck_assert_str_eq(out, "ab");
+    perigee_decoder_free(d);
+    const int32_t *ids = perigee_chat_ids(chat, &n);
+    ck_assert_uint_gt(n, 3);
+    ck_assert_int_eq(ids[0], 257 + 3);
+    perigee_chat_free(chat);
+    ck_assert_int_eq(perigee_parser_push(p, 256, &n, NULL), PERIGEE_OK);
+    ck_assert_uint_eq(n, 1);
+    perigee_parser_free(p);
+    perigee_tokenizer_free(NULL);
+    perigee_decoder_free(NULL);
+    perigee_chat_free(NULL);
+    perigee_parser_free(NULL);
+}
+END_TEST
+
+PRG_SUITE("ranks", setup, teardown, test_good, test_bad, test_folder, test_public_open)
