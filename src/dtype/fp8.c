@@ -8,13 +8,12 @@
 
 enum { BLOCK = 128 };
 
+/* Exponent and mantissa at their place in a float32 are the value times 2^-120, also of subnormals. */
 float prg_e4m3_to_f32(uint8_t code) {
-    int exponent = code >> 3 & 15, mantissa = code & 7;
-    if ((code & 127) == 127) {
-        return (float)NAN;
-    }
-    float magnitude = exponent ? ldexpf((float)(8 + mantissa), exponent - 10) : ldexpf((float)mantissa, -9);
-    return code & 128 ? -magnitude : magnitude;
+    const uint32_t bits = (uint32_t)(code & 127) << 20 | (uint32_t)(code & 128) << 24;
+    float small;
+    memcpy(&small, &bits, sizeof small);
+    return (code & 127) == 127 ? (float)NAN : small * 0x1p120f;
 }
 
 static void decode(const perigee_matrix *matrix, size_t row, size_t first, size_t count, float *out) {

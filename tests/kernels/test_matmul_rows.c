@@ -125,6 +125,14 @@ static void check_shape(const perigee_kernel_row *row, size_t rows, size_t k, si
         ck_assert_msg(memcmp(y, other, m * ldy * sizeof *y) == 0, "%s: k %zu, m %zu: bits differ from scalar's",
                       row->name, k, m);
     }
+    const perigee_kernel_row *decoded = prg_kernel_table_row(table, PERIGEE_OP_MATMUL, PERIGEE_DTYPE_F32);
+    if (!scalar && strcmp(row->numerics, decoded->numerics) == 0) { /* as if the weights were decoded first */
+        problem values = p;
+        values.w = prg_matrix_make(PERIGEE_DTYPE_F32, rows, k, p.weights, NULL);
+        run(decoded, &values, 0, rows, NULL, m, other, ldy);
+        ck_assert_msg(memcmp(y, other, m * ldy * sizeof *y) == 0, "%s: k %zu, m %zu: bits differ from decoded weights",
+                      row->name, k, m);
+    }
     for (uint32_t t = 0; t < m; t += 2) { /* alone, and in a smaller range of rows */
         const size_t first = rows / 3, count = rows - first;
         run(row, &p, first, count, &t, 1, other, ldy);
