@@ -17,7 +17,8 @@ typedef struct row {
     size_t vocabulary;
     float maximum;      /* of the values */
     bool maximum_known; /* false after a stage that moves single values */
-    bool weights_known; /* the sampler's weights are those of the values */
+    bool weights_known; /* the sampler's weights are those of the values, or 0 for what was cut */
+    bool last;          /* only the draw follows the stage at hand */
 } row;
 
 perigee_status prg_sampler_new(prg_allocator *allocator, perigee_sampler **out, perigee_error **err) {
@@ -296,6 +297,17 @@ static perigee_status apply_top_k(perigee_sampler *s, const prg_stage *stage, ro
     return PERIGEE_OK;
 }
 
+/* As cut_weights() where nothing but the draw follows: tokens that are cut stay, with a weight of 0. */
+static void drop_weights(perigee_sampler *s, row *r, float floor, size_t equal) {
+    prg_softmax_zero_below(s->weights, r->n, floor);
+    for (size_t i = 0; i < r->n && equal != SIZE_MAX; i++) {
+        if (s->weights[i] == floor && equal-- == 0) {
+            s->weights[i] = 0;
+            equal = 0;
+        }
+    }
+}
+
 /* The weights of at least `floor`, to `out`. */
 static size_t gather_weights(const float *weights, size_t n, float floor, float *out) {
     enum { GROUP = 16 };
@@ -320,7 +332,11 @@ static void apply_top_p(perigee_sampler *s, const prg_stage *stage, row *r) {
     size_t n = gather_weights(s->weights, r->n, safe, s->scratch);
     float floor;
     size_t equal = prg_select_mass(s->scratch, n, stage->value * total, s->buckets, s->scratch, &floor);
-    cut_weights(s, r, floor, equal);
+    if (r->last) {
+        drop_weights(s, r, floor, equal);
+    } else {
+        cut_weights(s, r, floor, equal);
+    }
 }
 
 static void apply_min_p(perigee_sampler *s, const prg_stage *stage, row *r) {
@@ -389,21 +405,13 @@ static perigee_status apply(perigee_sampler *s, const prg_stage *stage, row *r, 
 
 enum { DRAW_BLOCKS = 4096 };
 
-static double sum_block(const float *weights, size_t n) {
-    double sums[8] = {0};
-    for (size_t i = 0; i < n; i++) {
-        sums[i % 8] += (double)weights[i];
-    }
-    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-}
-
 /* The token at u of the whole weight, in the order of ids. `sums` holds DRAW_BLOCKS numbers. */
 static size_t draw(const float *weights, size_t n, double u, double *sums) {
     double total = 0;
-    const size_t size = prg_max(256, n / DRAW_BLOCKS + 1), blocks = (n + size - 1) / size;
+    const size_t size = prg_round_up(prg_max(256, n / DRAW_BLOCKS + 1), 16), blocks = (n + size - 1) / size;
     size_t block = 0, last = 0;
     for (size_t b = 0; b < blocks; b++) {
-        sums[b] = sum_block(weights + b * size, prg_min(size, n - b * size));
+        sums[b] = prg_softmax_sum(weights + b * size, prg_min(size, n - b * size));
         total += sums[b];
     }
     double target = u * total;
@@ -451,7 +459,7 @@ perigee_status prg_sampler_sample(perigee_sampler *sampler, const float *logits,
     if (st != PERIGEE_OK) {
         return st;
     }
-    row r = {s->values, NULL, count, count, 0, true, false};
+    row r = {s->values, NULL, count, count, 0, true, false, false};
     size_t where = 0;
     if (!prg_softmax_maximum(logits, count, s->values, &r.maximum, &where)) {
         return not_finite(&r, where, err);
@@ -460,6 +468,7 @@ perigee_status prg_sampler_sample(perigee_sampler *sampler, const float *logits,
         st = mask_row(s, allowed, prg_min(allowed_count, count), &r, err);
     }
     for (size_t i = 0; st == PERIGEE_OK && i < s->stage_count; i++) {
+        r.last = i + 1 == s->stage_count;
         st = apply(s, &s->stages[i], &r, err);
     }
     if (st == PERIGEE_OK && s->stage_count == 0) {

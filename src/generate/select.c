@@ -194,5 +194,6 @@ size_t prg_select_mass(const float *weights, size_t n, double target, prg_mass_b
         target -= (double)*floor;
         needed++;
     }
-    return needed > 0 ? needed : 1;
+    needed = needed > 0 ? needed : 1;
+    return needed < n ? needed : SIZE_MAX;
 }

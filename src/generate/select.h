@@ -20,8 +20,8 @@ typedef struct prg_mass_buckets {
 } prg_mass_buckets;
 
 /* `scratch` holds `n` floats. Of `n` weights >= 0 the fewest first ones whose sum is at least `target`: sets *floor to
- * the least weight among them and returns how many of those equal to it belong (lowest index first). Greater weights
- * all belong. If the sum never gets there, all do: floor 0 and SIZE_MAX. */
+ * the least weight among them and returns how many of those equal to it belong (lowest index first; SIZE_MAX: all).
+ * Greater weights all belong. If the sum never gets there, all do: floor 0 and SIZE_MAX. */
 size_t prg_select_mass(const float *weights, size_t n, double target, prg_mass_buckets *buckets, float *scratch,
                        float *floor);
 

@@ -137,6 +137,28 @@ double prg_softmax_weights(const float *values, size_t n, float maximum, float *
     return s[0] + s[1];
 }
 
+double prg_softmax_sum(const float *weights, size_t n) {
+    double2 sums[2] = {{0, 0}, {0, 0}};
+    for (size_t i = 0; i < n; i += STEP) {
+        const float *w = weights + i;
+        float4 folded = (load4(w) + load4(w + 4)) + (load4(w + 8) + load4(w + 12));
+        sums[0] += (double2){(double)folded[0], (double)folded[1]};
+        sums[1] += (double2){(double)folded[2], (double)folded[3]};
+    }
+    double2 s = sums[0] + sums[1];
+    return s[0] + s[1];
+}
+
+void prg_softmax_zero_below(float *weights, size_t n, float floor) {
+    const float4 low = {floor, floor, floor, floor}, zero = {0, 0, 0, 0};
+    for (size_t i = 0; i < n; i += STEP) {
+        for (size_t k = 0; k < STEP; k += 4) {
+            float4 w = load4(weights + i + k);
+            store4(weights + i + k, select4(w >= low, w, zero));
+        }
+    }
+}
+
 void prg_softmax_scale(float *values, size_t n, float factor) {
     size_t i = 0;
     for (; i + 4 <= n; i += 4) {

@@ -14,6 +14,10 @@ bool prg_softmax_maximum(const float *values, size_t n, float *copy, float *maxi
  * allowed. */
 double prg_softmax_weights(const float *values, size_t n, float maximum, float *weights);
 void prg_softmax_scale(float *values, size_t n, float factor);
+/* Sum of weights, padded with zeros to 16, in the order of prg_softmax_weights(). */
+double prg_softmax_sum(const float *weights, size_t n);
+/* Weights below `floor` become 0; padded to 16. */
+void prg_softmax_zero_below(float *weights, size_t n, float floor);
 /* True if all of 16 weights are below `floor`. */
 bool prg_softmax_all_below(const float *weights, float floor);
 /* log(sum(exp(values))) in double, error about 1e-15 of the result. `maximum` is the greatest value. */

@@ -161,9 +161,13 @@ START_TEST(test_select_mass) {
             } while (sum < p * total);
             float floor;
             size_t equal = prg_select_mass(w, N, p * total, &buckets, scratch, &floor), got = 0;
+            size_t ties = 0;
             for (int i = 0; i < N; i++) {
                 got += w[i] > floor;
+                ties += w[i] == floor;
             }
+            ck_assert(equal == SIZE_MAX || equal < ties);
+            equal = equal == SIZE_MAX ? ties : equal;
             /* a sum that meets its target exactly may fall either way by rounding */
             size_t difference = got + equal > n ? got + equal - n : n - got - equal;
             ck_assert_msg(difference <= (shape == 0 || shape == 3), "shape %d, p %g: %zu for %zu", shape, p,
