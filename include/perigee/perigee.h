@@ -7,6 +7,7 @@
 #include "perigee/generate.h"
 #include "perigee/model.h"
 #include "perigee/options.h"
+#include "perigee/queue.h"
 #include "perigee/session.h"
 #include "perigee/state.h"
 #include "perigee/status.h"

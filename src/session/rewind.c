@@ -6,7 +6,7 @@
 
 perigee_status prg_session_fork(const perigee_session *session, perigee_session **out, perigee_error **err) {
     perigee_session *s = NULL;
-    perigee_status st = prg_session_like(session, &s, err);
+    perigee_status st = prg_session_make(session->model, &session->plan, &s, err);
     if (st != PERIGEE_OK) {
         return st;
     }

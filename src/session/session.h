@@ -80,8 +80,9 @@ struct perigee_session {
 /* `config` of a model that outlives the session. */
 perigee_status prg_session_new(perigee_model *model, const perigee_options *options, perigee_session **out,
                                perigee_error **err);
-/* An empty session with the same options. */
-perigee_status prg_session_like(const perigee_session *session, perigee_session **out, perigee_error **err);
+/* An empty session by a plan that was made for this model. */
+perigee_status prg_session_make(perigee_model *model, const prg_session_plan *plan, perigee_session **out,
+                                perigee_error **err);
 void prg_session_free(perigee_session *session);
 void prg_session_reset(perigee_session *session);
 void prg_session_set_trace(perigee_session *session, perigee_trace_fn trace, void *user, perigee_release_fn release);

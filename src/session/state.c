@@ -33,8 +33,8 @@ static perigee_status make_checkpoints(prg_checkpoints *checkpoints, prg_allocat
     return checkpoints->list ? PERIGEE_OK : prg_fail_memory(err);
 }
 
-static perigee_status make_session(perigee_model *model, const prg_session_plan *plan, perigee_session **out,
-                                   perigee_error **err) {
+perigee_status prg_session_make(perigee_model *model, const prg_session_plan *plan, perigee_session **out,
+                                perigee_error **err) {
     prg_allocator *allocator = model->context->allocator;
     perigee_session *s = prg_calloc(allocator, 1, sizeof *s);
     if (!s) {
@@ -68,11 +68,7 @@ perigee_status prg_session_new(perigee_model *model, const perigee_options *opti
     prg_session_plan plan;
     perigee_status st =
         prg_session_plan_make(&model->config, context->table, prg_pool_threads(context->pool), options, &plan, err);
-    return st == PERIGEE_OK ? make_session(model, &plan, out, err) : st;
-}
-
-perigee_status prg_session_like(const perigee_session *session, perigee_session **out, perigee_error **err) {
-    return make_session(session->model, &session->plan, out, err);
+    return st == PERIGEE_OK ? prg_session_make(model, &plan, out, err) : st;
 }
 
 void prg_session_free(perigee_session *session) {
