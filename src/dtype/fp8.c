@@ -8,12 +8,17 @@
 
 enum { BLOCK = 128 };
 
-/* Exponent and mantissa at their place in a float32 are the value times 2^-120, also of subnormals. */
 float prg_e4m3_to_f32(uint8_t code) {
-    const uint32_t bits = (uint32_t)(code & 127) << 20 | (uint32_t)(code & 128) << 24;
-    float small;
-    memcpy(&small, &bits, sizeof small);
-    return (code & 127) == 127 ? (float)NAN : small * 0x1p120f;
+    const uint32_t magnitude = code & 127, sign = (uint32_t)(code & 128) << 24;
+    float value = (float)magnitude * 0x1p-9f;
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (magnitude >= 8) {
+        bits = (magnitude << 20) + (120u << 23);
+    }
+    bits |= sign;
+    memcpy(&value, &bits, sizeof value);
+    return magnitude == 127 ? (float)NAN : value;
 }
 
 static void decode(const perigee_matrix *matrix, size_t row, size_t first, size_t count, float *out) {

@@ -18,15 +18,18 @@ static size_t scratch_bytes(size_t m, size_t k) {
     return m <= 1 ? 0 : panel_bytes(k) + prg_matmul_f32_avx512.run.matmul.scratch_bytes(m, k);
 }
 
-/* 16 codes: exponent and mantissa at their place in a float32 are the value times 2^-120, also of subnormals. */
+/* 16 codes. No subnormal of float32 is made on the way: the processor takes a hundred cycles for one. */
 INLINE __m512 decode_16(__m128i codes, __m512 scale) {
     const __m512i wide = _mm512_cvtepi8_epi32(codes);
     const __m512i magnitude = _mm512_and_si512(wide, _mm512_set1_epi32(127));
     const __m512i sign = _mm512_and_si512(wide, _mm512_set1_epi32((int)0x80000000));
-    const __m512 small = _mm512_castsi512_ps(_mm512_or_si512(_mm512_slli_epi32(magnitude, 20), sign));
-    const __m512 value = _mm512_mul_ps(small, _mm512_set1_ps(0x1p120f));
-    const __mmask16 none = _mm512_cmpeq_epi32_mask(magnitude, _mm512_set1_epi32(127));
-    return _mm512_mul_ps(_mm512_mask_mov_ps(value, none, _mm512_set1_ps(__builtin_nanf(""))), scale);
+    const __m512i normal = _mm512_add_epi32(_mm512_slli_epi32(magnitude, 20), _mm512_set1_epi32(120 << 23));
+    const __mmask16 is_small = _mm512_cmplt_epi32_mask(magnitude, _mm512_set1_epi32(8));
+    const __mmask16 is_none = _mm512_cmpeq_epi32_mask(magnitude, _mm512_set1_epi32(127));
+    __m512 value = _mm512_castsi512_ps(normal);
+    value = _mm512_mask_mul_ps(value, is_small, _mm512_cvtepi32_ps(magnitude), _mm512_set1_ps(0x1p-9f));
+    value = _mm512_mask_mov_ps(value, is_none, _mm512_set1_ps(__builtin_nanf("")));
+    return _mm512_mul_ps(_mm512_or_ps(value, _mm512_castsi512_ps(sign)), scale);
 }
 
 typedef struct fp8_row {
