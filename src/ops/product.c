@@ -17,6 +17,32 @@ prg_form prg_form_of(const prg_kernel_table *table, uint32_t dtype) {
     return (prg_form){prg_kernel_table_row(table, PERIGEE_OP_MATMUL, PERIGEE_DTYPE_F32), true};
 }
 
+/* The best row that is no HOST's and as exact as float32, or NULL. */
+static const perigee_kernel_row *own_row(const prg_kernel_table *table, uint32_t dtype) {
+    const perigee_kernel_row *best = NULL;
+    for (size_t i = 0; i < prg_kernel_table_count(table); i++) {
+        const perigee_kernel_row *row = prg_kernel_table_at(table, i);
+        if (row->op == PERIGEE_OP_MATMUL && row->dtype == dtype && !(row->flags & PERIGEE_KERNEL_HOST) &&
+            row->precision == PERIGEE_PRECISION_EXACT && (!best || row->priority > best->priority)) {
+            best = row;
+        }
+    }
+    return best;
+}
+
+/* As prg_form_of() for products on any thread, where a HOST row can't be called. */
+static prg_form inner_form(const prg_kernel_table *table, uint32_t dtype) {
+    prg_form form = prg_form_of(table, dtype);
+    if (form.row->flags & PERIGEE_KERNEL_HOST) {
+        form.row = own_row(table, dtype);
+        form.decode = !form.row;
+        if (form.decode) {
+            form.row = own_row(table, PERIGEE_DTYPE_F32);
+        }
+    }
+    return form;
+}
+
 size_t prg_form_scratch(prg_form form, size_t m, size_t k) {
     if (form.row->flags & PERIGEE_KERNEL_HOST) {
         return 0;
@@ -52,17 +78,15 @@ void prg_form_run(prg_form form, const perigee_matrix *w, size_t first, size_t c
 size_t prg_product_scratch(const prg_kernel_table *table, size_t count, size_t cols, size_t m) {
     size_t product = 0;
     for (uint32_t dtype = PERIGEE_DTYPE_F32; prg_dtype_get(dtype); dtype++) {
-        const prg_form form = prg_form_of(table, dtype);
-        if (!(form.row->flags & PERIGEE_KERNEL_HOST)) {
-            product = prg_max(product, m * form.row->run.matmul.packed_bytes(cols) + prg_form_scratch(form, m, cols));
-        }
+        const prg_form form = inner_form(table, dtype);
+        product = prg_max(product, m * form.row->run.matmul.packed_bytes(cols) + prg_form_scratch(form, m, cols));
     }
     return prg_max(product, prg_scratch_bytes(count * cols, sizeof(float)));
 }
 
 void prg_product(const prg_kernel_table *table, const perigee_matrix *w, size_t first, size_t count, const float *x,
                  size_t ldx, size_t m, float *y, size_t ldy, void *scratch) {
-    const prg_form form = prg_form_of(table, w->dtype);
+    const prg_form form = inner_form(table, w->dtype);
     const perigee_matmul_functions *f = &form.row->run.matmul;
     f->pack(x, ldx, m, w->cols, scratch);
     prg_form_run(form, w, first, count, scratch, NULL, m, y, ldy, (char *)scratch + m * f->packed_bytes(w->cols));

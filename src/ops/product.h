@@ -25,7 +25,8 @@ void prg_form_run(prg_form form, const perigee_matrix *w, size_t first, size_t c
 /* Scratch of the two below, whatever the stored form: `count` rows of a matrix of `cols` columns, m rows of
  * activations; a multiple of 64. */
 size_t prg_product_scratch(const prg_kernel_table *table, size_t count, size_t cols, size_t m);
-/* y[t * ldy + r - first] = sum over c of w[r, c] x[t * ldx + c]; not for HOST rows. */
+/* y[t * ldy + r - first] = sum over c of w[r, c] x[t * ldx + c]; a row of the library where the table has a HOST's.
+ */
 void prg_product(const prg_kernel_table *table, const perigee_matrix *w, size_t first, size_t count, const float *x,
                  size_t ldx, size_t m, float *y, size_t ldy, void *scratch);
 /* y[t * ldy + c] = sum over the rows r of x[t * ldx + r - first] w[r, c]. */

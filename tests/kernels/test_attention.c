@@ -1,3 +1,4 @@
+#include "perigee/sys/kernel_set.h"
 #include "support/exec.h"
 #include "support/suite.h"
 
@@ -244,6 +245,61 @@ START_TEST(test_parts) {
 }
 END_TEST
 
+static int32_t never(void *user, const perigee_matrix *w, size_t first, size_t count, const float *x, size_t ldx,
+                     size_t m, float *y, size_t ldy) {
+    (void)w, (void)first, (void)count, (void)x, (void)ldx, (void)m, (void)y, (void)ldy;
+    ++*(int *)user;
+    return 1;
+}
+
+/* A host's product runs on the calling thread only: attention, which multiplies on all, keeps the library's own. */
+START_TEST(test_host_rows) {
+    int calls = 0;
+    perigee_kernel_row row = {.struct_size = sizeof row,
+                              .op = PERIGEE_OP_MATMUL,
+                              .flags = PERIGEE_KERNEL_HOST,
+                              .name = "mine",
+                              .isa = "host",
+                              .numerics = "mine",
+                              .row_tile = 1,
+                              .token_tile = 1,
+                              .user = &calls,
+                              .run.matmul = {.host = never}};
+    perigee_kernel_set *set;
+    ck_assert_int_eq(perigee_kernel_set_new(&set, NULL), PERIGEE_OK);
+    const uint32_t forms[3] = {PERIGEE_DTYPE_F32, PERIGEE_DTYPE_BF16, PERIGEE_DTYPE_FP8};
+    for (int i = 0; i < 2; i++) {
+        row.dtype = forms[i];
+        ck_assert_int_eq(perigee_kernel_set_add(set, &row, NULL, NULL), PERIGEE_OK);
+    }
+    for (int i = 0; i < 3; i++) {
+        attend_case c = make(3, 16, 8, 32, 16, forms[i], 4);
+        float out[2][4 * 3 * 8];
+        for (int k = 0; k < 2; k++) {
+            test_exec e;
+            ck_assert(test_exec_open(&e, "scalar", 2));
+            if (k == 1) {
+                prg_kernel_table_free(e.table);
+                ck_assert_int_eq(prg_kernel_table_new(e.allocator, "scalar", "exact", "", set, &e.table, NULL),
+                                 PERIGEE_OK);
+                e.exec.table = e.table;
+            }
+            uint64_t seed = test_seed;
+            sequence s = make_sequence(&e.exec, &c.a, 3, 4, false);
+            prg_attention_part part = {0, 4, 3, s.cache};
+            attend(&e, &c, 2, &part, 1, 4, out[k]);
+            drop_sequence(&s);
+            test_exec_close(&e);
+            test_seed = seed;
+        }
+        ck_assert(test_same_bits(out[0], out[1], 4 * 3 * 8));
+        drop(&c);
+    }
+    ck_assert_int_eq(calls, 0);
+    perigee_kernel_set_free(set);
+}
+END_TEST
+
 /* The tile alone: rows of one table against those of the plain one, bit for bit, over several tiles. */
 START_TEST(test_tables_agree) {
     enum { ROWS = 13, RANK = 72, ROPE = 20, W = RANK + ROPE, TILES = 3, LDZ = 80 };
@@ -297,4 +353,4 @@ START_TEST(test_tables_agree) {
 END_TEST
 
 PRG_SUITE("attention", NULL, NULL, test_decode, test_prefill, test_stored_forms, test_bf16_cache, test_parts,
-          test_tables_agree)
+          test_host_rows, test_tables_agree)
