@@ -199,6 +199,12 @@ static bool is_stop(const perigee_generation_options *o, int32_t id) {
     return false;
 }
 
+/* In a constrained text a stop id is an end only where the text is complete; else it is a token like others. */
+static bool ends(const perigee_generation *g) {
+    const perigee_constraint *c = g->options->constraint;
+    return g->chosen >= 0 && is_stop(g->options, g->chosen) && (!c || c->ended);
+}
+
 /* The text that the token, or at the end what was held back, makes certain. A repeated call goes on where it failed. */
 static perigee_status give_text(perigee_generation *g, perigee_finish finish, perigee_generated *out,
                                 perigee_error **err) {
@@ -210,8 +216,7 @@ static perigee_status give_text(perigee_generation *g, perigee_finish finish, pe
         return st;
     }
     if (!g->decoded) {
-        bool has_text = g->chosen >= 0 && !is_stop(g->options, g->chosen) &&
-                        g->chosen < prg_tokenizer_vocabulary(g->source.tokenizer);
+        bool has_text = g->chosen >= 0 && !ends(g) && g->chosen < prg_tokenizer_vocabulary(g->source.tokenizer);
         if (has_text) {
             st = perigee_decoder_push(g->decoder, g->chosen, &piece, &length, err);
         }
@@ -244,7 +249,7 @@ static void fill_in(const perigee_generation *g, double begin, perigee_generated
 /* Hand out the chosen token. */
 static perigee_status hand_out(perigee_generation *g, perigee_generated *out, perigee_error **err) {
     const perigee_generation_options *o = g->options;
-    bool stop = is_stop(o, g->chosen);
+    bool stop = ends(g);
     perigee_finish finish = stop ? PERIGEE_FINISH_STOP : PERIGEE_FINISH_NONE;
     if (!stop && o->max_tokens >= 0 && g->tokens + 1 >= o->max_tokens) {
         finish = PERIGEE_FINISH_LENGTH;

@@ -1,5 +1,6 @@
 #include "generate/sampler.h"
 
+#include <fenv.h>
 #include <math.h>
 #include <string.h>
 
@@ -452,8 +453,8 @@ static perigee_status mask_row(perigee_sampler *s, const uint64_t *allowed, size
     return n > 0 ? PERIGEE_OK : prg_fail(err, PERIGEE_E_STATE, "no token is allowed");
 }
 
-perigee_status prg_sampler_sample(perigee_sampler *sampler, const float *logits, size_t count, const uint64_t *allowed,
-                                  size_t allowed_count, int32_t *id, perigee_error **err) {
+static perigee_status sample(perigee_sampler *sampler, const float *logits, size_t count, const uint64_t *allowed,
+                             size_t allowed_count, int32_t *id, perigee_error **err) {
     perigee_sampler *s = sampler;
     perigee_status st = reserve(s, count, err);
     if (st != PERIGEE_OK) {
@@ -492,4 +493,14 @@ perigee_status prg_sampler_sample(perigee_sampler *sampler, const float *logits,
     s->counter++; /* also where there was no choice: the position in the stream is the number of samples */
     *id = r.ids ? (int32_t)r.ids[at] : (int32_t)at;
     return PERIGEE_OK;
+}
+
+perigee_status prg_sampler_sample(perigee_sampler *sampler, const float *logits, size_t count, const uint64_t *allowed,
+                                  size_t allowed_count, int32_t *id, perigee_error **err) {
+    fenv_t mode; /* the host's: rounding to nearest and gradual underflow are what the results rest on */
+    fegetenv(&mode);
+    fesetenv(FE_DFL_ENV);
+    perigee_status st = sample(sampler, logits, count, allowed, allowed_count, id, err);
+    fesetenv(&mode);
+    return st;
 }

@@ -426,6 +426,25 @@ START_TEST(test_constraint) {
 }
 END_TEST
 
+/* A stop id that is a token of the text ends it where it is complete and nowhere else. */
+START_TEST(test_constrained_stop_id) {
+    int32_t ids[64];
+    char all[64];
+    size_t tokens;
+    script s = {.ids = ids, .count = spell("a;b;", ids)};
+    perigee_generation_options *o = make_options();
+    ck_assert_int_eq(prg_generation_options_add_id(o, byte_ids[';'], NULL), PERIGEE_OK);
+    ck_assert_int_eq(perigee_constraint_from_regex(text.tokenizer, "a;b(;c)?", SIZE_MAX, &o->constraint, NULL),
+                     PERIGEE_OK);
+    perigee_generation *g = begin(&s, o);
+    ck_assert_int_eq(run(g, all, &tokens), PERIGEE_FINISH_STOP);
+    ck_assert_str_eq(all, "a;b");
+    ck_assert_uint_eq(tokens, 4);
+    perigee_generation_free(g);
+    perigee_generation_options_free(o);
+}
+END_TEST
+
 typedef struct host {
     size_t left; /* allocations that succeed before one fails */
     bool spent;
@@ -490,4 +509,4 @@ END_TEST
 
 PRG_SUITE("generation", setup, teardown, test_plain, test_stop_strings, test_held_back, test_length, test_cancel,
           test_context_full, test_repeated, test_without_tokenizer, test_stop_ids, test_log_probabilities,
-          test_constraint, test_memory)
+          test_constraint, test_constrained_stop_id, test_memory)

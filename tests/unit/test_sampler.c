@@ -1,4 +1,5 @@
 #include <check.h>
+#include <fenv.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -551,6 +552,33 @@ START_TEST(test_allowed) {
 }
 END_TEST
 
+/* A penalised logit that just ties with another: rounding the host's way would break the tie. */
+START_TEST(test_rounding_mode) {
+    static const int modes[] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+    const int32_t seen = 1;
+    perigee_sampler *s = make();
+    ck_assert_int_eq(perigee_sampler_add_repetition(s, 1.3, 4, NULL), PERIGEE_OK);
+    ck_assert_int_eq(perigee_sampler_add_greedy(s, NULL), PERIGEE_OK);
+    ck_assert_int_eq(perigee_sampler_accept(s, &seen, 1, NULL), PERIGEE_OK);
+    for (int k = 0; k < 30; k++) {
+        float before = 1.0f + 0.37f * (float)k, after = (float)((double)before / 1.3);
+        float logits[4] = {after, before, after, -1};
+        for (int m = 0; m < 3; m++) {
+            int32_t id = -1;
+            logits[0] = m == 0 ? after : -1; /* ties before and behind it */
+            fesetround(modes[m]);
+            perigee_status st = perigee_sampler_sample(s, logits, 4, &id, NULL);
+            int kept = fegetround();
+            fesetround(FE_TONEAREST);
+            ck_assert_int_eq(st, PERIGEE_OK);
+            ck_assert_int_eq(kept, modes[m]);
+            ck_assert_int_eq(id, m == 0 ? 0 : 1);
+        }
+    }
+    perigee_sampler_free(s);
+}
+END_TEST
+
 START_TEST(test_bad_arguments) {
     perigee_sampler *s = make();
     float logit = 0, bias = NAN;
@@ -582,4 +610,5 @@ END_TEST
 PRG_SUITE("sampler", setup, teardown, test_random_stream, test_exponentials, test_fixed_bits, test_select_top,
           test_select_mass, test_greedy_and_ties, test_not_finite, test_penalties, test_bias_and_order,
           test_distribution_temperature, test_distribution_cuts, test_cut_after_cut, test_large_against_reference,
-          test_log_probabilities, test_clone_save_load, test_seeds, test_allowed, test_bad_arguments)
+          test_log_probabilities, test_clone_save_load, test_seeds, test_allowed, test_rounding_mode,
+          test_bad_arguments)
