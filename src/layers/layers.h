@@ -49,8 +49,8 @@ typedef struct prg_sizing {
     const prg_kernel_table *table;
     size_t threads;
     size_t hidden;
-    size_t m;        /* rows of a pass, in at most */
-    size_t segments; /* segments */
+    size_t m;        /* rows of a pass */
+    size_t segments; /* of them */
 } prg_sizing;
 
 /* Most scratch that each of the above takes; of the weights, only sizes and dtypes of optional matrices are read. */

@@ -77,7 +77,6 @@ struct perigee_session {
     perigee_statistics statistics;
 };
 
-/* `config` of a model that outlives the session. */
 perigee_status prg_session_new(perigee_model *model, const perigee_options *options, perigee_session **out,
                                perigee_error **err);
 /* An empty session by a plan that was made for this model. */
