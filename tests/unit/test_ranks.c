@@ -134,10 +134,15 @@ START_TEST(test_folder) {
     ck_assert_int_eq(t->end_ids[0], 259);
     prg_tokenizer_drop(t);
     /* names of the checkpoint go before those of the family */
-    static const char named[] = "{\"added_tokens_decoder\": {\"257\": {\"content\": \"<a>\"}, \"260\": {\"content\": "
-                                "\"<b>\", \"special\": true}, \"300\": {\"content\": \"<past>\"}}}";
+    static const char named[] =
+        "{\"added_tokens_decoder\": {\"257\": {\"content\": \"<a>\"}, \"260\": {\"content\": "
+        "\"<b>\", \"special\": true}, \"261\": {\"content\": \"<a>b\"}, \"300\": {\"content\": \"<past>\"}}}";
     write_file("tokenizer_config.json", named);
     ck_assert_int_eq(open_alone(&t, NULL), PERIGEE_OK);
+    int32_t ids[4];
+    size_t count;
+    ck_assert_int_eq(perigee_encode_markup(t, "<a>b<a>", 7, 0, ids, 4, &count, NULL), PERIGEE_OK);
+    ck_assert(count == 2 && ids[0] == 261 && ids[1] == 257); /* of two names that fit, the longer */
     ck_assert_int_eq(prg_tokenizer_special(t, "<a>"), 257);
     ck_assert_int_eq(prg_tokenizer_special(t, "<b>"), 260);
     ck_assert_int_eq(prg_tokenizer_special(t, "<think>"), -1);
