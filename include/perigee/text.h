@@ -153,7 +153,7 @@ PERIGEE_API perigee_status perigee_chat_render(const perigee_tokenizer *tokenize
                                                size_t messages_length, const char *tools, size_t tools_length,
                                                const perigee_chat_options *options, perigee_chat **out,
                                                perigee_error **err);
-/** Its ids, *count of them; borrowed from the chat. Since 0.1. */
+/** Its ids, *count of them (`count` may be NULL), NULL if there are none; borrowed from the chat. Since 0.1. */
 PERIGEE_API const int32_t *perigee_chat_ids(const perigee_chat *chat, size_t *count);
 /**
  * The prompt as text for people (control tokens by name, *length bytes, NUL behind); borrowed from the chat. It does
@@ -210,7 +210,7 @@ typedef struct perigee_delta {
 /**
  * Make a parser for the answer to `chat`, which says the format, whether thinking is open, and how many calls there
  * were before; it is not kept. With NULL: the tokenizer's own format behind its default generation prompt. Freed with
- * perigee_parser_free(). Since 0.1.
+ * perigee_parser_free(). PERIGEE_E_MISMATCH: the chat is of another tokenizer. Since 0.1.
  */
 PERIGEE_API perigee_status perigee_parser_new(const perigee_tokenizer *tokenizer, const perigee_chat *chat,
                                               perigee_parser **out, perigee_error **err);
