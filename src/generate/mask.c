@@ -3,7 +3,7 @@
 #include "base/checked_math.h"
 #include "generate/constraint.h"
 
-enum { VISIT_LIMIT = 100 << 20 };
+enum { VISIT_LIMIT = 32 << 20 };
 
 typedef struct walker {
     prg_grammar *grammar;

@@ -230,41 +230,100 @@ void prg_nfa_class(prg_nfa *nfa, uint32_t from, const prg_range *ranges, size_t 
 
 /* ---- what is worked out at the end ---- */
 
-static uint32_t height_by(const prg_nfa *nfa, const prg_nfa_edge *e) {
-    uint32_t height = nfa->states[e->target].height;
-    if (e->kind == PRG_NFA_CALL) {
-        uint32_t callee = nfa->states[e->rule].height;
-        if (callee == PRG_NFA_NONE || height == PRG_NFA_NONE) {
-            return PRG_NFA_NONE;
-        }
-        return callee + 1 > height ? callee + 1 : height;
+/* Heights in ascending order, as Dijkstra has it: an edge counts when all that it leads to is settled. */
+typedef struct settling {
+    uint32_t *from;            /* of each edge */
+    uint32_t *first, *users;   /* [first[s], first[s + 1]): edges that lead to state s */
+    uint32_t *states, *behind; /* entries of the lists, and the next one in each */
+    uint32_t entry_count;
+    uint32_t lists[PRG_NFA_DEPTH]; /* by height */
+    bool *settled;
+} settling;
+
+static void propose(prg_nfa *nfa, settling *t, uint32_t state, uint32_t height) {
+    if (height < PRG_NFA_DEPTH && height < nfa->states[state].height) {
+        nfa->states[state].height = height;
+        t->states[t->entry_count] = state;
+        t->behind[t->entry_count] = t->lists[height];
+        t->lists[height] = t->entry_count++;
     }
-    return height;
 }
 
-/* A least fixed point. Targets are mostly newer states, so going down is nearly enough. */
-static bool find_heights(prg_nfa *nfa) {
-    enum { PASSES = 2000 };
-    for (size_t i = 0; i < nfa->state_count; i++) {
-        nfa->states[i].height = nfa->states[i].accepts ? 0 : PRG_NFA_NONE;
+static void settle(prg_nfa *nfa, settling *t, uint32_t state) {
+    t->settled[state] = true;
+    for (uint32_t k = t->first[state]; k < t->first[state + 1]; k++) {
+        const prg_nfa_edge *e = &nfa->edges[t->users[k]];
+        uint32_t height = nfa->states[e->target].height;
+        if (e->kind == PRG_NFA_CALL) {
+            uint32_t callee = nfa->states[e->rule].height + 1;
+            if (!t->settled[e->target] || !t->settled[e->rule]) {
+                continue;
+            }
+            height = callee > height ? callee : height;
+        }
+        propose(nfa, t, t->from[t->users[k]], height);
     }
-    for (int pass = 0; pass < PASSES; pass++) {
-        bool changed = false;
-        for (size_t i = nfa->state_count; i-- > 0;) {
-            prg_nfa_state *s = &nfa->states[i];
-            for (uint32_t k = s->first; k != PRG_NFA_NONE; k = nfa->edges[k].next) {
-                uint32_t height = height_by(nfa, &nfa->edges[k]);
-                if (height < s->height) {
-                    s->height = height;
-                    changed = true;
+}
+
+static void list_users(const prg_nfa *nfa, settling *t) {
+    for (uint32_t s = 0; s < nfa->state_count; s++) {
+        for (uint32_t k = nfa->states[s].first; k != PRG_NFA_NONE; k = nfa->edges[k].next) {
+            t->from[k] = s;
+        }
+    }
+    for (int pass = 0; pass < 2; pass++) { /* count, then fill in from the back */
+        for (uint32_t k = 0; k < nfa->edge_count; k++) {
+            const prg_nfa_edge *e = &nfa->edges[k];
+            const uint32_t to[2] = {e->target, e->rule};
+            for (int i = 0; i < 1 + (e->kind == PRG_NFA_CALL); i++) {
+                if (pass == 0) {
+                    t->first[to[i]]++;
+                } else {
+                    t->users[--t->first[to[i]]] = k;
                 }
             }
         }
-        if (!changed) {
-            return true;
+        for (size_t s = 0; pass == 0 && s < nfa->state_count; s++) {
+            t->first[s + 1] += t->first[s];
         }
     }
-    return false;
+}
+
+static void find_heights(prg_nfa *nfa) {
+    prg_arena arena;
+    settling t = {.entry_count = 0};
+    prg_arena_init(&arena, nfa->allocator);
+    const size_t states = nfa->state_count, edges = nfa->edge_count;
+    t.from = prg_arena_alloc(&arena, edges + 1, sizeof *t.from);
+    t.first = prg_arena_alloc(&arena, states + 2, sizeof *t.first);
+    t.users = prg_arena_alloc(&arena, 2 * edges + 1, sizeof *t.users);
+    t.states = prg_arena_alloc(&arena, states + 2 * edges + 1, sizeof *t.states);
+    t.behind = prg_arena_alloc(&arena, states + 2 * edges + 1, sizeof *t.behind);
+    t.settled = prg_arena_alloc(&arena, states + 1, sizeof *t.settled);
+    if (!t.from || !t.first || !t.users || !t.states || !t.behind || !t.settled) {
+        nfa->no_memory = true;
+        prg_arena_free(&arena);
+        return;
+    }
+    list_users(nfa, &t);
+    for (size_t h = 0; h < PRG_NFA_DEPTH; h++) {
+        t.lists[h] = PRG_NFA_NONE;
+    }
+    for (uint32_t s = 0; s < states; s++) {
+        if (nfa->states[s].accepts) {
+            propose(nfa, &t, s, 0);
+        }
+    }
+    for (uint32_t h = 0; h < PRG_NFA_DEPTH; h++) {
+        while (t.lists[h] != PRG_NFA_NONE) {
+            uint32_t entry = t.lists[h];
+            t.lists[h] = t.behind[entry];
+            if (!t.settled[t.states[entry]]) {
+                settle(nfa, &t, t.states[entry]);
+            }
+        }
+    }
+    prg_arena_free(&arena);
 }
 
 static void find_classes(prg_nfa *nfa) {
@@ -284,10 +343,13 @@ static void find_classes(prg_nfa *nfa) {
 }
 
 perigee_status prg_nfa_finish(prg_nfa *nfa, uint32_t start, perigee_error **err) {
+    if (!nfa->no_memory && !nfa->too_large) {
+        find_heights(nfa);
+    }
     if (nfa->no_memory) {
         return prg_fail_memory(err);
     }
-    if (nfa->too_large || !find_heights(nfa)) {
+    if (nfa->too_large) {
         return prg_fail(err, PERIGEE_E_SCHEMA, "too large: more than %d states", PRG_NFA_STATES);
     }
     if (nfa->states[start].height >= PRG_NFA_DEPTH) {

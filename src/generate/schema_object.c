@@ -150,6 +150,7 @@ static property *find(const properties *p, const char *name, size_t length) {
 }
 
 static bool collect(prg_schema *s, const prg_json *schema, properties *p) {
+    enum { MOST = 4096 }; /* they are compared in pairs */
     const prg_json *listed = prg_json_get(schema, "properties"), *required = prg_json_get(schema, "required");
     p->additional = prg_json_get(schema, "additionalProperties");
     p->closed = p->additional && p->additional->kind == PRG_JSON_FALSE;
@@ -159,6 +160,10 @@ static bool collect(prg_schema *s, const prg_json *schema, properties *p) {
     }
     if (required && required->kind != PRG_JSON_ARRAY) {
         prg_schema_refuse_at(s, "required", "not an array");
+        return false;
+    }
+    if ((listed && listed->count > MOST) || (required && required->count > MOST)) {
+        prg_schema_refuse(s, "more than %d properties", MOST);
         return false;
     }
     p->items = prg_arena_alloc(&s->arena, (listed ? listed->count : 0) + (required ? required->count : 0) + 1,

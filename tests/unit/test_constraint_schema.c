@@ -349,6 +349,29 @@ START_TEST(test_refused) {
 }
 END_TEST
 
+/* A chain of references, each to a definition that comes earlier: linear work, and those too deep are left out. */
+START_TEST(test_long_chain) {
+    enum { LINKS = 2000 };
+    size_t size = LINKS * 120, at = 0;
+    char *text = malloc(size);
+    at += (size_t)snprintf(text, size, "{\"$ref\":\"#/$defs/top\",\"$defs\":{\"d0\":{\"type\":\"null\"}");
+    for (int i = 1; i < LINKS; i++) {
+        at += (size_t)snprintf(text + at, size - at,
+                               ",\"d%d\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/d%d\"},\"minItems\":1}", i,
+                               i - 1);
+    }
+    at += (size_t)snprintf(text + at, size - at, ",\"top\":{\"anyOf\":[");
+    for (int i = 0; i < LINKS; i++) {
+        at += (size_t)snprintf(text + at, size - at, "%s{\"$ref\":\"#/$defs/d%d\"}", i ? "," : "", i);
+    }
+    snprintf(text + at, size - at, "]}}}");
+    perigee_constraint *c = compile(text);
+    ck_assert(takes(c, "null") && takes(c, "[[[null], [null]]]") && !takes(c, "[]") && !takes(c, "[[null],null]"));
+    perigee_constraint_free(c);
+    free(text);
+}
+END_TEST
+
 /* Nesting ends before its limit, with all that is open closed again. */
 START_TEST(test_depth) {
     perigee_constraint *c = compile("{\"type\":\"array\",\"items\":{\"$ref\":\"#\"}}");
@@ -393,4 +416,4 @@ START_TEST(test_clearing) {
 END_TEST
 
 PRG_SUITE("constraint_schema", setup, teardown, test_examples, test_walks, test_integer_bounds, test_refused,
-          test_depth, test_clearing)
+          test_long_chain, test_depth, test_clearing)
