@@ -46,11 +46,12 @@ static inline void prg_part_group(float *rest, float unit, size_t group, prg_par
                                   int parts, prg_part_block *out) {
     for (int p = 0; p < parts; p++, unit /= 254) {
         int32_t sum = 0;
-        const float inverse = unit > 0x1p-120f ? 1 / unit : 0;
+        /* too small to divide by, or no number: the part is zero and leaves the rest */
+        const float inverse = unit > 0x1p-120f ? 1 / unit : 0, step = inverse > 0 ? unit : 0;
         for (size_t i = 0; i < PRG_GROUP; i++) {
             float q = rintf(rest[i] * inverse);
             q = q < -127 ? -127 : q > 127 ? 127 : q;
-            rest[i] = fmaf(-q, unit, rest[i]);
+            rest[i] = fmaf(-q, step, rest[i]);
             sum += (int32_t)q;
             out[p].q[prg_part_place(order, group, i)] = (int8_t)q;
         }

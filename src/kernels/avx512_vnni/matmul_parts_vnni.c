@@ -5,6 +5,7 @@
  * rows of weights are unpacked once into a panel, and tiles of 4 x 5 outputs run over it in the same order. The dot
  * product is assembly: gcc 12 turns its intrinsic in tiles into copies of the sums. */
 #include <immintrin.h>
+#include <stdbool.h>
 
 #include "kernels/int8_parts.h"
 #include "kernels/parts_rows.h"
@@ -337,7 +338,8 @@ INLINE void pack_group(const float *x, size_t group, prg_part_order order, int o
     const __m256i spread = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)); /* even columns of eight, then odd */
     for (int p = 0; p < parts; p++, unit /= 254) {
-        const __m512 inverse = _mm512_set1_ps(unit > 0x1p-120f ? 1 / unit : 0), each = _mm512_set1_ps(unit);
+        const bool usable = unit > 0x1p-120f;
+        const __m512 inverse = _mm512_set1_ps(usable ? 1 / unit : 0), each = _mm512_set1_ps(usable ? unit : 0);
         const __m512 a =
             _mm512_max_ps(bottom, _mm512_min_ps(top, _mm512_roundscale_ps(_mm512_mul_ps(low, inverse), 8)));
         const __m512 b =
