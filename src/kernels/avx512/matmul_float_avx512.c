@@ -106,18 +106,22 @@ INLINE void direct_rows(weight_kind kind, const perigee_matrix *w, size_t first,
 INLINE void fill_panel(weight_kind kind, const perigee_matrix *w, size_t first, size_t n, size_t from, size_t to,
                        float *panel) {
     const size_t step_bytes = PRG_STEP * kind_bytes(kind), whole = w->cols / PRG_STEP, tail = w->cols % PRG_STEP;
-    for (size_t r = 0; r < (n + ROWS - 1) / ROWS * ROWS; r++) {
+    float *out = panel; /* written from front to back, whole lines */
+    for (size_t r = 0; r < n; r += ROWS) {
         const char *p = (const char *)w->codes + (first + r) * w->row_bytes;
-        float *out = panel + (r / ROWS * (to - from) * 2 * ROWS + r % ROWS) * 16;
-        for (size_t s = from; s < to; s++, out += (size_t)2 * ROWS * 16) {
+        const size_t here = n - r < ROWS ? n - r : ROWS;
+        for (size_t s = from; s < to; s++) {
 #pragma GCC unroll 2
             for (int half = 0; half < 2; half++) {
-                __m512 v = _mm512_setzero_ps();
-                if (r < n) {
-                    v = s < whole ? load_half(kind, p + s * step_bytes, half)
-                                  : load_half_tail(kind, p + s * step_bytes, half, tail);
+#pragma GCC unroll 6
+                for (size_t i = 0; i < ROWS; i++, out += 16) {
+                    __m512 v = _mm512_setzero_ps();
+                    if (i < here) {
+                        const char *q = p + i * w->row_bytes + s * step_bytes;
+                        v = s < whole ? load_half(kind, q, half) : load_half_tail(kind, q, half, tail);
+                    }
+                    _mm512_store_ps(out, v);
                 }
-                _mm512_store_ps(out + half * ROWS * 16, v);
             }
         }
     }
@@ -196,8 +200,11 @@ INLINE void prefetch_share(weight_kind kind, const perigee_matrix *w, size_t row
     const size_t lines = steps * PRG_STEP * kind_bytes(kind) / 64, all = ROWS * lines;
     const size_t last = t + TOKENS < tokens ? all * (t + TOKENS) / tokens : all;
     const char *p = (const char *)w->codes + row * w->row_bytes + step * PRG_STEP * kind_bytes(kind);
-    for (size_t i = all * t / tokens; i < last; i++) {
-        _mm_prefetch(p + i / lines * w->row_bytes + i % lines * 64, _MM_HINT_T1);
+    size_t i = all * t / tokens;
+    for (size_t r = i / lines, line = i % lines; i < last; r++, line = 0) {
+        for (; line < lines && i < last; line++, i++) {
+            _mm_prefetch(p + r * w->row_bytes + line * 64, _MM_HINT_T1);
+        }
     }
 }
 
