@@ -3,6 +3,7 @@
 %module perigee
 %{
 #include <perigee/perigee.h>
+#include <perigee/sys/kernel_set.h>
 %}
 %include <stdint.i>
 #if defined(SWIGLUA)
@@ -15,10 +16,13 @@
 %include <perigee/status.h>
 %include <perigee/options.h>
 %include <perigee/sys/alloc.h>
+%include <perigee/sys/kernel.h>
 %include <perigee/context.h>
+%include <perigee/sys/kernel_set.h>
 %include <perigee/model.h>
 %include <perigee/session.h>
 %include <perigee/text.h>
 %include <perigee/generate.h>
 %include <perigee/batch.h>
 %include <perigee/state.h>
+%include <perigee/queue.h>

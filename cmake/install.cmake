@@ -22,3 +22,5 @@ file(RELATIVE_PATH PERIGEE_PC_UP "/p/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/p")
 string(REGEX REPLACE "/$" "" PERIGEE_PC_UP "${PERIGEE_PC_UP}")
 configure_file(${PROJECT_SOURCE_DIR}/pkgconfig/perigee.pc.in perigee.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/perigee.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
+# for bindings and programs that are built without an install: PKG_CONFIG_PATH=<build folder>
+configure_file(${PROJECT_SOURCE_DIR}/pkgconfig/perigee-uninstalled.pc.in perigee-uninstalled.pc @ONLY)

@@ -75,7 +75,7 @@ local primitive = {
 local keywords = { type = true, ["fn"] = true, ["in"] = true, ref = true, match = true, move = true, box = true, use = true,
     loop = true, impl = true, where = true, ["mod"] = true, async = true, final = true, yield = true }
 local function name_of(s)
-    return keywords[s] and "r#" .. s or s
+    return s == "self" and "self_" or keywords[s] and "r#" .. s or s
 end
 
 local known = {}
@@ -123,10 +123,11 @@ function rust_type(t) -- SWIG writes the outermost operator first
     return primitive[plain] or known[plain] and plain or error("no Rust type for '" .. plain .. "'")
 end
 
-local defined = {}
+local defined, unions = {}, {}
 for _, n in ipairs(nodes) do
     if n.tag == "class" or n.tag == "enum" then
         known[n.at.name], defined[n.at.name] = true, true
+        unions[n.at.name] = n.at.kind == "union"
     elseif n.tag == "cdecl" and n.at.kind == "typedef" then
         known[n.at.name] = true
     end
@@ -171,16 +172,24 @@ local function emit_enum(n)
 end
 
 local function emit_struct(n)
-    local name = n.at.name
-    emit("#[repr(C)]\n#[derive(Clone, Copy, Debug)]\npub struct %s {", name)
-    check('printf("    assert!(size_of::<perigee_sys::%s>() == %%zu && align_of::<perigee_sys::%s>() == %%zu);\\n", sizeof(%s), _Alignof(%s));',
-        name, name, name, name)
+    local name, union = n.at.name, n.at.kind == "union"
+    local debug = not union
+    for _, field in ipairs(n.kids) do
+        debug = debug and not unions[field.at.type]
+    end
+    emit("#[repr(C)]\n#[derive(Clone, Copy%s)]\npub %s %s {", debug and ", Debug" or "", union and "union" or "struct", name)
+    if not union then -- a union has no name in C; the structs around it show its size
+        check('printf("    assert!(size_of::<perigee_sys::%s>() == %%zu && align_of::<perigee_sys::%s>() == %%zu);\\n", sizeof(%s), _Alignof(%s));',
+            name, name, name, name)
+    end
     for _, field in ipairs(n.kids) do
         if field.tag == "cdecl" then
             local f = name_of(field.at.name)
             emit("    pub %s: %s,", f, rust_type(field.at.decl .. field.at.type))
-            check('printf("    assert!(offset!(perigee_sys::%s, %s) == %%zu);\\n", offsetof(%s, %s));', name, f, name,
-                field.at.name)
+            if not union then
+                check('printf("    assert!(offset!(perigee_sys::%s, %s) == %%zu);\\n", offsetof(%s, %s));', name, f, name,
+                    field.at.name)
+            end
         end
     end
     emit("}")
@@ -233,10 +242,10 @@ f:write("// Written by generate.lua from the public headers; do not edit.\n#[all
     '\nextern "C" {\n', table.concat(functions, "\n"), "\n}\n")
 f:close()
 f = assert(io.open(probe_path, "w"))
-f:write("#include <stddef.h>\n#include <stdio.h>\n#include <perigee/perigee.h>\nint main(void) {\n",
+f:write("#include <stddef.h>\n#include <stdio.h>\n#include <perigee/perigee.h>\n#include <perigee/sys/kernel_set.h>\nint main(void) {\n",
     'puts("// Written from the public headers by a compiled probe; do not edit.\\nuse std::mem::{align_of, size_of};\\n\\n',
     "macro_rules! offset {\\n    ($t:ty, $f:ident) => {{\\n        let u = std::mem::MaybeUninit::<$t>::uninit();\\n",
     "        let p = u.as_ptr();\\n        unsafe { std::ptr::addr_of!((*p).$f) as usize - p as usize }\\n    }};\\n}\\n\\n",
-    '#[test]\\nfn layout() {");\n', table.concat(probe, "\n"), '\nputs("}");\nreturn 0;\n}\n')
+    '#[test]\\n#[rustfmt::skip]\\nfn layout() {");\n', table.concat(probe, "\n"), '\nputs("}");\nreturn 0;\n}\n')
 f:close()
 print(("%d declarations, %d functions"):format(#nodes, #functions))

@@ -1,4 +1,5 @@
 /* Go: flat functions over uintptr handles; the public package on top is written by hand. */
+#pragma SWIG nowarn=314 /* fields of ignored structs that are keywords of Go */
 %nodefaultctor;
 %nodefaultdtor;
 %{

@@ -59,29 +59,29 @@ typedef _gostring_ swig_type_29;
 typedef long long swig_type_30;
 typedef long long swig_type_31;
 typedef long long swig_type_32;
-typedef _gostring_ swig_type_33;
-typedef long long swig_type_34;
+typedef void* swig_type_33;
+typedef _gostring_ swig_type_34;
 typedef long long swig_type_35;
 typedef long long swig_type_36;
 typedef long long swig_type_37;
-typedef _gostring_ swig_type_38;
+typedef long long swig_type_38;
 typedef _gostring_ swig_type_39;
-typedef long long swig_type_40;
+typedef _gostring_ swig_type_40;
 typedef long long swig_type_41;
-typedef _gostring_ swig_type_42;
-typedef long long swig_type_43;
+typedef long long swig_type_42;
+typedef _gostring_ swig_type_43;
 typedef long long swig_type_44;
 typedef long long swig_type_45;
-typedef _gostring_ swig_type_46;
-typedef long long swig_type_47;
-typedef _gostring_ swig_type_48;
-typedef long long swig_type_49;
-typedef _gostring_ swig_type_50;
-typedef long long swig_type_51;
-typedef _gostring_ swig_type_52;
-typedef long long swig_type_53;
-typedef _gostring_ swig_type_54;
-typedef long long swig_type_55;
+typedef long long swig_type_46;
+typedef _gostring_ swig_type_47;
+typedef long long swig_type_48;
+typedef _gostring_ swig_type_49;
+typedef long long swig_type_50;
+typedef _gostring_ swig_type_51;
+typedef long long swig_type_52;
+typedef _gostring_ swig_type_53;
+typedef long long swig_type_54;
+typedef _gostring_ swig_type_55;
 typedef long long swig_type_56;
 typedef long long swig_type_57;
 typedef long long swig_type_58;
@@ -97,138 +97,177 @@ typedef long long swig_type_67;
 typedef long long swig_type_68;
 typedef long long swig_type_69;
 typedef long long swig_type_70;
-typedef _gostring_ swig_type_71;
-typedef long long swig_type_72;
-typedef _gostring_ swig_type_73;
-typedef long long swig_type_74;
+typedef long long swig_type_71;
+typedef _gostring_ swig_type_72;
+typedef long long swig_type_73;
+typedef _gostring_ swig_type_74;
 typedef long long swig_type_75;
 typedef long long swig_type_76;
-typedef long long swig_type_77;
-typedef _goslice_ swig_type_78;
-typedef long long swig_type_79;
-typedef _goslice_ swig_type_80;
-typedef _gostring_ swig_type_81;
-typedef _goslice_ swig_type_82;
-typedef _gostring_ swig_type_83;
-extern void _wrap_Swig_free_capi_f8a1376ef489e689(uintptr_t arg1);
-extern uintptr_t _wrap_Swig_malloc_capi_f8a1376ef489e689(swig_intgo arg1);
-extern swig_intgo _wrap_Context_new_capi_f8a1376ef489e689(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern swig_intgo _wrap_Model_load_capi_f8a1376ef489e689(uintptr_t arg1, swig_type_1 arg2, uintptr_t arg3, swig_type_2 arg4, uintptr_t arg5, swig_voidp arg6, swig_voidp arg7);
-extern swig_intgo _wrap_State_save_to_capi_f8a1376ef489e689(uintptr_t arg1, uintptr_t arg2, swig_type_3 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_State_load_from_capi_f8a1376ef489e689(uintptr_t arg1, uintptr_t arg2, swig_type_4 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_Decode_step_capi_f8a1376ef489e689(uintptr_t arg1, swig_type_5 arg2, swig_intgo arg3, swig_voidp arg4, swig_voidp arg5, uintptr_t arg6, swig_voidp arg7);
-extern swig_intgo _wrap_Session_feed_capi_f8a1376ef489e689(uintptr_t arg1, swig_type_6 arg2, swig_intgo arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, uintptr_t arg7, swig_voidp arg8);
-extern swig_type_7 _wrap_Floats_capi_f8a1376ef489e689(swig_type_8 arg1, swig_type_9 arg2);
-extern swig_type_10 _wrap_Model_vocabulary_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_type_11 _wrap_Model_family_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_type_12 _wrap_Model_end_ids_capi_f8a1376ef489e689(uintptr_t arg1);
-extern void _wrap_Model_numbers_capi_f8a1376ef489e689(uintptr_t arg1, swig_type_13 arg2);
-extern swig_type_14 _wrap_Option_name_capi_f8a1376ef489e689(swig_intgo arg1);
-extern swig_type_15 _wrap_Option_help_capi_f8a1376ef489e689(swig_intgo arg1);
-extern swig_type_16 _wrap_Option_default_capi_f8a1376ef489e689(swig_intgo arg1);
-extern swig_intgo _wrap_Option_scope_capi_f8a1376ef489e689(swig_intgo arg1);
-extern swig_type_17 _wrap_Session_tokens_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_type_18 _wrap_perigee_version_capi_f8a1376ef489e689(void);
-extern swig_intgo _wrap_perigee_abi_version_capi_f8a1376ef489e689(void);
-extern swig_type_19 _wrap_perigee_status_name_capi_f8a1376ef489e689(swig_intgo arg1);
-extern swig_type_20 _wrap_perigee_status_text_capi_f8a1376ef489e689(swig_intgo arg1);
-extern swig_intgo _wrap_perigee_error_status_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_type_21 _wrap_perigee_error_message_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_type_22 _wrap_perigee_error_tensor_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_type_23 _wrap_perigee_error_file_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_type_24 _wrap_perigee_error_offset_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_type_25 _wrap_perigee_error_layer_capi_f8a1376ef489e689(uintptr_t arg1);
-extern void _wrap_perigee_error_free_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_cancel_new_capi_f8a1376ef489e689(swig_voidp arg1, swig_voidp arg2);
-extern void _wrap_perigee_cancel_trigger_capi_f8a1376ef489e689(uintptr_t arg1);
-extern void _wrap_perigee_cancel_reset_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_cancel_triggered_capi_f8a1376ef489e689(uintptr_t arg1);
-extern void _wrap_perigee_cancel_free_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_options_new_capi_f8a1376ef489e689(swig_voidp arg1, swig_voidp arg2);
-extern void _wrap_perigee_options_free_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_options_set_int_capi_f8a1376ef489e689(uintptr_t arg1, swig_intgo arg2, swig_type_26 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_options_set_float_capi_f8a1376ef489e689(uintptr_t arg1, swig_intgo arg2, double arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_options_set_string_capi_f8a1376ef489e689(uintptr_t arg1, swig_intgo arg2, swig_type_27 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_options_set_text_capi_f8a1376ef489e689(uintptr_t arg1, swig_type_28 arg2, swig_type_29 arg3, swig_voidp arg4);
-extern swig_type_30 _wrap_perigee_option_count_capi_f8a1376ef489e689(void);
-extern void _wrap_perigee_context_free_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_type_31 _wrap_perigee_context_threads_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_type_32 _wrap_perigee_context_kernel_count_capi_f8a1376ef489e689(uintptr_t arg1);
-extern void _wrap_perigee_model_free_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_model_describe_capi_f8a1376ef489e689(uintptr_t arg1, swig_type_33 arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_34 _wrap_perigee_description_count_capi_f8a1376ef489e689(uintptr_t arg1);
-extern void _wrap_perigee_description_free_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_session_new_capi_f8a1376ef489e689(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
-extern void _wrap_perigee_session_free_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_type_35 _wrap_perigee_session_position_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_type_36 _wrap_perigee_session_context_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_type_37 _wrap_perigee_session_vocabulary_capi_f8a1376ef489e689(uintptr_t arg1);
-extern void _wrap_perigee_session_reset_capi_f8a1376ef489e689(uintptr_t arg1);
-extern uintptr_t _wrap_perigee_model_tokenizer_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_tokenizer_open_capi_f8a1376ef489e689(uintptr_t arg1, swig_type_38 arg2, swig_voidp arg3, swig_voidp arg4);
-extern void _wrap_perigee_tokenizer_free_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_tokenizer_get_info_capi_f8a1376ef489e689(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_encode_text_capi_f8a1376ef489e689(uintptr_t arg1, swig_type_39 arg2, swig_type_40 arg3, swig_intgo arg4, swig_voidp arg5, swig_type_41 arg6, swig_voidp arg7, swig_voidp arg8);
-extern swig_intgo _wrap_perigee_encode_markup_capi_f8a1376ef489e689(uintptr_t arg1, swig_type_42 arg2, swig_type_43 arg3, swig_intgo arg4, swig_voidp arg5, swig_type_44 arg6, swig_voidp arg7, swig_voidp arg8);
-extern swig_intgo _wrap_perigee_decode_capi_f8a1376ef489e689(uintptr_t arg1, swig_voidp arg2, swig_type_45 arg3, swig_intgo arg4, swig_type_46 arg5, swig_type_47 arg6, swig_voidp arg7, swig_voidp arg8);
-extern swig_intgo _wrap_perigee_token_bytes_capi_f8a1376ef489e689(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6);
-extern swig_intgo _wrap_perigee_token_id_capi_f8a1376ef489e689(uintptr_t arg1, swig_type_48 arg2, swig_type_49 arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_intgo _wrap_perigee_decoder_new_capi_f8a1376ef489e689(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_decoder_push_capi_f8a1376ef489e689(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_intgo _wrap_perigee_decoder_flush_capi_f8a1376ef489e689(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
-extern void _wrap_perigee_decoder_free_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_chat_render_capi_f8a1376ef489e689(uintptr_t arg1, swig_type_50 arg2, swig_type_51 arg3, swig_type_52 arg4, swig_type_53 arg5, uintptr_t arg6, swig_voidp arg7, swig_voidp arg8);
-extern swig_voidp _wrap_perigee_chat_ids_capi_f8a1376ef489e689(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_54 _wrap_perigee_chat_text_capi_f8a1376ef489e689(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_55 _wrap_perigee_chat_segment_count_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_chat_get_segment_capi_f8a1376ef489e689(uintptr_t arg1, swig_type_56 arg2, uintptr_t arg3, swig_voidp arg4);
-extern void _wrap_perigee_chat_free_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_parser_new_capi_f8a1376ef489e689(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_parser_push_capi_f8a1376ef489e689(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_parser_finish_capi_f8a1376ef489e689(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_parser_get_delta_capi_f8a1376ef489e689(uintptr_t arg1, swig_type_57 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_parser_ended_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_parser_message_capi_f8a1376ef489e689(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
-extern void _wrap_perigee_parser_free_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_argmax_capi_f8a1376ef489e689(swig_voidp arg1, swig_type_58 arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_top_k_capi_f8a1376ef489e689(uintptr_t arg1, swig_voidp arg2, swig_type_59 arg3, swig_type_60 arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7);
-extern swig_intgo _wrap_perigee_log_probabilities_capi_f8a1376ef489e689(swig_voidp arg1, swig_type_61 arg2, swig_voidp arg3, swig_type_62 arg4, swig_voidp arg5, swig_voidp arg6);
-extern swig_intgo _wrap_perigee_sampler_new_capi_f8a1376ef489e689(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_sampler_clone_capi_f8a1376ef489e689(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern void _wrap_perigee_sampler_free_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_sampler_add_repetition_capi_f8a1376ef489e689(uintptr_t arg1, double arg2, swig_type_63 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_sampler_add_presence_capi_f8a1376ef489e689(uintptr_t arg1, double arg2, swig_type_64 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_sampler_add_frequency_capi_f8a1376ef489e689(uintptr_t arg1, double arg2, swig_type_65 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_sampler_add_bias_capi_f8a1376ef489e689(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_type_66 arg4, swig_voidp arg5);
-extern swig_intgo _wrap_perigee_sampler_add_temperature_capi_f8a1376ef489e689(uintptr_t arg1, double arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_sampler_add_top_k_capi_f8a1376ef489e689(uintptr_t arg1, swig_type_67 arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_sampler_add_top_p_capi_f8a1376ef489e689(uintptr_t arg1, double arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_sampler_add_min_p_capi_f8a1376ef489e689(uintptr_t arg1, double arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_sampler_add_greedy_capi_f8a1376ef489e689(uintptr_t arg1, swig_voidp arg2);
-extern void _wrap_perigee_sampler_set_seed_capi_f8a1376ef489e689(uintptr_t arg1, swig_type_68 arg2);
-extern swig_intgo _wrap_perigee_sampler_sample_capi_f8a1376ef489e689(uintptr_t arg1, swig_voidp arg2, swig_type_69 arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_intgo _wrap_perigee_sampler_accept_capi_f8a1376ef489e689(uintptr_t arg1, swig_voidp arg2, swig_type_70 arg3, swig_voidp arg4);
-extern void _wrap_perigee_sampler_reset_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_constraint_from_schema_capi_f8a1376ef489e689(uintptr_t arg1, swig_type_71 arg2, swig_type_72 arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_intgo _wrap_perigee_constraint_from_regex_capi_f8a1376ef489e689(uintptr_t arg1, swig_type_73 arg2, swig_type_74 arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_intgo _wrap_perigee_constraint_clone_capi_f8a1376ef489e689(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern void _wrap_perigee_constraint_free_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_constraint_allowed_capi_f8a1376ef489e689(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_constraint_accept_capi_f8a1376ef489e689(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_constraint_complete_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_sampler_sample_constrained_capi_f8a1376ef489e689(uintptr_t arg1, swig_voidp arg2, swig_type_75 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
-extern swig_intgo _wrap_perigee_session_fork_capi_f8a1376ef489e689(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_session_rewind_capi_f8a1376ef489e689(uintptr_t arg1, swig_type_76 arg2, swig_voidp arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_intgo _wrap_perigee_prefix_cache_new_capi_f8a1376ef489e689(uintptr_t arg1, swig_type_77 arg2, swig_voidp arg3, swig_voidp arg4);
-extern void _wrap_perigee_prefix_cache_free_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_prefix_cache_put_capi_f8a1376ef489e689(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_prefix_cache_get_capi_f8a1376ef489e689(uintptr_t arg1, swig_type_78 arg2, uintptr_t arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_79 _wrap_perigee_prefix_cache_bytes_capi_f8a1376ef489e689(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_state_size_capi_f8a1376ef489e689(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_state_save_capi_f8a1376ef489e689(uintptr_t arg1, uintptr_t arg2, swig_type_80 arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_intgo _wrap_perigee_state_save_file_capi_f8a1376ef489e689(uintptr_t arg1, uintptr_t arg2, swig_type_81 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_state_load_capi_f8a1376ef489e689(uintptr_t arg1, uintptr_t arg2, swig_type_82 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_state_load_file_capi_f8a1376ef489e689(uintptr_t arg1, uintptr_t arg2, swig_type_83 arg3, swig_voidp arg4);
+typedef _gostring_ swig_type_77;
+typedef long long swig_type_78;
+typedef _gostring_ swig_type_79;
+typedef long long swig_type_80;
+typedef long long swig_type_81;
+typedef long long swig_type_82;
+typedef void* swig_type_83;
+typedef long long swig_type_84;
+typedef long long swig_type_85;
+typedef long long swig_type_86;
+typedef _goslice_ swig_type_87;
+typedef long long swig_type_88;
+typedef _goslice_ swig_type_89;
+typedef _gostring_ swig_type_90;
+typedef _goslice_ swig_type_91;
+typedef _gostring_ swig_type_92;
+typedef long long swig_type_93;
+typedef long long swig_type_94;
+typedef void* swig_type_95;
+typedef void* swig_type_96;
+typedef long long swig_type_97;
+extern void _wrap_Swig_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern uintptr_t _wrap_Swig_malloc_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
+extern swig_intgo _wrap_Context_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
+extern swig_intgo _wrap_Model_load_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_1 arg2, uintptr_t arg3, swig_type_2 arg4, uintptr_t arg5, swig_voidp arg6, swig_voidp arg7);
+extern swig_intgo _wrap_State_save_to_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_3 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_State_load_from_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_4 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_Decode_step_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_5 arg2, swig_intgo arg3, swig_voidp arg4, swig_voidp arg5, uintptr_t arg6, swig_voidp arg7);
+extern swig_intgo _wrap_Session_feed_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_6 arg2, swig_intgo arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, uintptr_t arg7, swig_voidp arg8);
+extern swig_type_7 _wrap_Floats_capi_2bfa8f478e6d9b1d(swig_type_8 arg1, swig_type_9 arg2);
+extern swig_type_10 _wrap_Model_vocabulary_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_11 _wrap_Model_family_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_12 _wrap_Model_end_ids_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern void _wrap_Model_numbers_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_13 arg2);
+extern swig_type_14 _wrap_Option_name_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
+extern swig_type_15 _wrap_Option_help_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
+extern swig_type_16 _wrap_Option_default_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
+extern swig_intgo _wrap_Option_scope_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
+extern swig_type_17 _wrap_Session_tokens_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_18 _wrap_perigee_version_capi_2bfa8f478e6d9b1d(void);
+extern swig_intgo _wrap_perigee_abi_version_capi_2bfa8f478e6d9b1d(void);
+extern swig_type_19 _wrap_perigee_status_name_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
+extern swig_type_20 _wrap_perigee_status_text_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
+extern swig_intgo _wrap_perigee_error_status_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_21 _wrap_perigee_error_message_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_22 _wrap_perigee_error_tensor_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_23 _wrap_perigee_error_file_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_24 _wrap_perigee_error_offset_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_25 _wrap_perigee_error_layer_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern void _wrap_perigee_error_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_cancel_new_capi_2bfa8f478e6d9b1d(swig_voidp arg1, swig_voidp arg2);
+extern void _wrap_perigee_cancel_trigger_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern void _wrap_perigee_cancel_reset_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_cancel_triggered_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern void _wrap_perigee_cancel_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_options_new_capi_2bfa8f478e6d9b1d(swig_voidp arg1, swig_voidp arg2);
+extern void _wrap_perigee_options_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_options_set_int_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_type_26 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_options_set_float_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, double arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_options_set_string_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_type_27 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_options_set_text_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_28 arg2, swig_type_29 arg3, swig_voidp arg4);
+extern swig_type_30 _wrap_perigee_option_count_capi_2bfa8f478e6d9b1d(void);
+extern void _wrap_perigee_context_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_31 _wrap_perigee_context_threads_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_32 _wrap_perigee_context_kernel_count_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_kernel_set_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2);
+extern swig_intgo _wrap_perigee_kernel_set_add_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_33 arg3, swig_voidp arg4);
+extern void _wrap_perigee_kernel_set_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern void _wrap_perigee_model_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_model_describe_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_34 arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_35 _wrap_perigee_description_count_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern void _wrap_perigee_description_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_session_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
+extern void _wrap_perigee_session_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_36 _wrap_perigee_session_position_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_37 _wrap_perigee_session_context_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_38 _wrap_perigee_session_vocabulary_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern void _wrap_perigee_session_reset_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern uintptr_t _wrap_perigee_model_tokenizer_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_tokenizer_open_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_39 arg2, swig_voidp arg3, swig_voidp arg4);
+extern void _wrap_perigee_tokenizer_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_tokenizer_get_info_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_encode_text_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_40 arg2, swig_type_41 arg3, swig_intgo arg4, swig_voidp arg5, swig_type_42 arg6, swig_voidp arg7, swig_voidp arg8);
+extern swig_intgo _wrap_perigee_encode_markup_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_43 arg2, swig_type_44 arg3, swig_intgo arg4, swig_voidp arg5, swig_type_45 arg6, swig_voidp arg7, swig_voidp arg8);
+extern swig_intgo _wrap_perigee_decode_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_type_46 arg3, swig_intgo arg4, swig_type_47 arg5, swig_type_48 arg6, swig_voidp arg7, swig_voidp arg8);
+extern swig_intgo _wrap_perigee_token_bytes_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6);
+extern swig_intgo _wrap_perigee_token_id_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_49 arg2, swig_type_50 arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_intgo _wrap_perigee_decoder_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_decoder_push_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_intgo _wrap_perigee_decoder_flush_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
+extern void _wrap_perigee_decoder_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_chat_render_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_51 arg2, swig_type_52 arg3, swig_type_53 arg4, swig_type_54 arg5, uintptr_t arg6, swig_voidp arg7, swig_voidp arg8);
+extern swig_voidp _wrap_perigee_chat_ids_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_55 _wrap_perigee_chat_text_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_56 _wrap_perigee_chat_segment_count_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_chat_get_segment_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_57 arg2, uintptr_t arg3, swig_voidp arg4);
+extern void _wrap_perigee_chat_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_parser_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_parser_push_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_parser_finish_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_parser_get_delta_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_58 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_parser_ended_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_parser_message_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
+extern void _wrap_perigee_parser_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_argmax_capi_2bfa8f478e6d9b1d(swig_voidp arg1, swig_type_59 arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_top_k_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_type_60 arg3, swig_type_61 arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7);
+extern swig_intgo _wrap_perigee_log_probabilities_capi_2bfa8f478e6d9b1d(swig_voidp arg1, swig_type_62 arg2, swig_voidp arg3, swig_type_63 arg4, swig_voidp arg5, swig_voidp arg6);
+extern swig_intgo _wrap_perigee_sampler_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_sampler_clone_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
+extern void _wrap_perigee_sampler_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_sampler_add_repetition_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_type_64 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_sampler_add_presence_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_type_65 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_sampler_add_frequency_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_type_66 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_sampler_add_bias_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_type_67 arg4, swig_voidp arg5);
+extern swig_intgo _wrap_perigee_sampler_add_temperature_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_sampler_add_top_k_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_68 arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_sampler_add_top_p_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_sampler_add_min_p_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_sampler_add_greedy_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2);
+extern void _wrap_perigee_sampler_set_seed_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_69 arg2);
+extern swig_intgo _wrap_perigee_sampler_sample_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_type_70 arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_intgo _wrap_perigee_sampler_accept_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_type_71 arg3, swig_voidp arg4);
+extern void _wrap_perigee_sampler_reset_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_constraint_from_schema_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_72 arg2, swig_type_73 arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_intgo _wrap_perigee_constraint_from_regex_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_74 arg2, swig_type_75 arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_intgo _wrap_perigee_constraint_clone_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
+extern void _wrap_perigee_constraint_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_constraint_allowed_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_constraint_accept_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_constraint_complete_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_sampler_sample_constrained_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_type_76 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
+extern swig_type_77 _wrap_perigee_finish_name_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
+extern swig_intgo _wrap_perigee_generation_options_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern void _wrap_perigee_generation_options_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_generation_options_set_sampler_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_generation_options_set_constraint_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_generation_options_set_max_tokens_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_78 arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_generation_options_add_stop_id_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_generation_options_set_default_stops_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_generation_options_add_stop_string_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_79 arg2, swig_type_80 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_generation_options_set_log_probabilities_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_generation_options_set_cancel_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_generation_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_type_81 arg3, uintptr_t arg4, uintptr_t arg5, swig_voidp arg6);
+extern swig_intgo _wrap_perigee_generation_next_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern void _wrap_perigee_generation_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_generate_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_type_82 arg3, uintptr_t arg4, swig_type_83 arg5, uintptr_t arg6, swig_voidp arg7, swig_voidp arg8);
+extern swig_intgo _wrap_perigee_score_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_type_84 arg3, swig_voidp arg4, uintptr_t arg5, swig_voidp arg6);
+extern swig_intgo _wrap_perigee_session_fork_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_session_rewind_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_85 arg2, swig_voidp arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_intgo _wrap_perigee_prefix_cache_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_86 arg2, swig_voidp arg3, swig_voidp arg4);
+extern void _wrap_perigee_prefix_cache_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_prefix_cache_put_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_prefix_cache_get_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_87 arg2, uintptr_t arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_88 _wrap_perigee_prefix_cache_bytes_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_state_size_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_state_save_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_89 arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_intgo _wrap_perigee_state_save_file_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_90 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_state_load_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_91 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_state_load_file_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_92 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_queue_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_93 arg3, uintptr_t arg4, swig_voidp arg5);
+extern void _wrap_perigee_queue_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_queue_set_step_seconds_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_queue_submit_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_type_94 arg3, uintptr_t arg4, swig_type_95 arg5, uintptr_t arg6, swig_type_96 arg7, swig_voidp arg8, swig_voidp arg9);
+extern swig_intgo _wrap_perigee_queue_cancel_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_97 arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_queue_step_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 #undef intgo
 */
 import "C"
@@ -271,13 +310,13 @@ func swigCopyString(s string) string {
 
 func Swig_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_Swig_free_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	C._wrap_Swig_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
 func Swig_malloc(arg1 int) (_swig_ret uintptr) {
 	var swig_r uintptr
 	_swig_i_0 := arg1
-	swig_r = (uintptr)(C._wrap_Swig_malloc_capi_f8a1376ef489e689(C.swig_intgo(_swig_i_0)))
+	swig_r = (uintptr)(C._wrap_Swig_malloc_capi_2bfa8f478e6d9b1d(C.swig_intgo(_swig_i_0)))
 	return swig_r
 }
 
@@ -286,7 +325,7 @@ func Context_new(arg1 uintptr, arg2 *uintptr, arg3 *uintptr) (_swig_ret int) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_Context_new_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_Context_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -299,7 +338,7 @@ func Model_load(arg1 uintptr, arg2 string, arg3 uintptr, arg4 uint64, arg5 uintp
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int)(C._wrap_Model_load_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), *(*C.swig_type_1)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_type_2(_swig_i_3), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	swig_r = (int)(C._wrap_Model_load_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_1)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_type_2(_swig_i_3), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -312,7 +351,7 @@ func State_save_to(arg1 uintptr, arg2 uintptr, arg3 uint64, arg4 *uintptr) (_swi
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_State_save_to_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_3(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_State_save_to_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_3(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -322,7 +361,7 @@ func State_load_from(arg1 uintptr, arg2 uintptr, arg3 uint64, arg4 *uintptr) (_s
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_State_load_from_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_4(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_State_load_from_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_4(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -335,7 +374,7 @@ func Decode_step(arg1 uintptr, arg2 []int32, arg3 int, arg4 *uint64, arg5 *uint6
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int)(C._wrap_Decode_step_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), *(*C.swig_type_5)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.uintptr_t(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	swig_r = (int)(C._wrap_Decode_step_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_5)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.uintptr_t(_swig_i_5), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -352,7 +391,7 @@ func Session_feed(arg1 uintptr, arg2 []int32, arg3 int, arg4 *uint64, arg5 *uint
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
-	swig_r = (int)(C._wrap_Session_feed_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), *(*C.swig_type_6)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.uintptr_t(_swig_i_6), C.swig_voidp(_swig_i_7)))
+	swig_r = (int)(C._wrap_Session_feed_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_6)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.uintptr_t(_swig_i_6), C.swig_voidp(_swig_i_7)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -363,7 +402,7 @@ func Floats(arg1 uint64, arg2 uint64) (_swig_ret []float32) {
 	var swig_r []float32
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_Floats_capi_f8a1376ef489e689(C.swig_type_8(_swig_i_0), C.swig_type_9(_swig_i_1))
+	swig_r_p := C._wrap_Floats_capi_2bfa8f478e6d9b1d(C.swig_type_8(_swig_i_0), C.swig_type_9(_swig_i_1))
 	swig_r = *(*[]float32)(unsafe.Pointer(&swig_r_p))
 	return swig_r
 }
@@ -371,14 +410,14 @@ func Floats(arg1 uint64, arg2 uint64) (_swig_ret []float32) {
 func Model_vocabulary(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_Model_vocabulary_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0)))
+	swig_r = (int64)(C._wrap_Model_vocabulary_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
 func Model_family(arg1 uintptr) (_swig_ret string) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_Model_family_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	swig_r_p := C._wrap_Model_family_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 string
  swig_r_1 = swigCopyString(swig_r) 
@@ -388,7 +427,7 @@ func Model_family(arg1 uintptr) (_swig_ret string) {
 func Model_end_ids(arg1 uintptr) (_swig_ret []int32) {
 	var swig_r []int32
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_Model_end_ids_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	swig_r_p := C._wrap_Model_end_ids_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 	swig_r = *(*[]int32)(unsafe.Pointer(&swig_r_p))
 	return swig_r
 }
@@ -396,7 +435,7 @@ func Model_end_ids(arg1 uintptr) (_swig_ret []int32) {
 func Model_numbers(arg1 uintptr, arg2 []int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_Model_numbers_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), *(*C.swig_type_13)(unsafe.Pointer(&_swig_i_1)))
+	C._wrap_Model_numbers_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_13)(unsafe.Pointer(&_swig_i_1)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -405,7 +444,7 @@ func Model_numbers(arg1 uintptr, arg2 []int64) {
 func Option_name(arg1 int) (_swig_ret string) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_Option_name_capi_f8a1376ef489e689(C.swig_intgo(_swig_i_0))
+	swig_r_p := C._wrap_Option_name_capi_2bfa8f478e6d9b1d(C.swig_intgo(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 string
  swig_r_1 = swigCopyString(swig_r) 
@@ -415,7 +454,7 @@ func Option_name(arg1 int) (_swig_ret string) {
 func Option_help(arg1 int) (_swig_ret string) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_Option_help_capi_f8a1376ef489e689(C.swig_intgo(_swig_i_0))
+	swig_r_p := C._wrap_Option_help_capi_2bfa8f478e6d9b1d(C.swig_intgo(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 string
  swig_r_1 = swigCopyString(swig_r) 
@@ -425,7 +464,7 @@ func Option_help(arg1 int) (_swig_ret string) {
 func Option_default(arg1 int) (_swig_ret string) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_Option_default_capi_f8a1376ef489e689(C.swig_intgo(_swig_i_0))
+	swig_r_p := C._wrap_Option_default_capi_2bfa8f478e6d9b1d(C.swig_intgo(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 string
  swig_r_1 = swigCopyString(swig_r) 
@@ -435,14 +474,14 @@ func Option_default(arg1 int) (_swig_ret string) {
 func Option_scope(arg1 int) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
-	swig_r = (int)(C._wrap_Option_scope_capi_f8a1376ef489e689(C.swig_intgo(_swig_i_0)))
+	swig_r = (int)(C._wrap_Option_scope_capi_2bfa8f478e6d9b1d(C.swig_intgo(_swig_i_0)))
 	return swig_r
 }
 
 func Session_tokens(arg1 uintptr) (_swig_ret []int32) {
 	var swig_r []int32
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_Session_tokens_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	swig_r_p := C._wrap_Session_tokens_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 	swig_r = *(*[]int32)(unsafe.Pointer(&swig_r_p))
 	return swig_r
 }
@@ -453,7 +492,7 @@ const PERIGEE_VERSION_PATCH int = 0
 const PERIGEE_ABI_VERSION int = 0
 func Perigee_version() (_swig_ret string) {
 	var swig_r string
-	swig_r_p := C._wrap_perigee_version_capi_f8a1376ef489e689()
+	swig_r_p := C._wrap_perigee_version_capi_2bfa8f478e6d9b1d()
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 string
  swig_r_1 = swigCopyString(swig_r) 
@@ -462,14 +501,14 @@ func Perigee_version() (_swig_ret string) {
 
 func Perigee_abi_version() (_swig_ret int) {
 	var swig_r int
-	swig_r = (int)(C._wrap_perigee_abi_version_capi_f8a1376ef489e689())
+	swig_r = (int)(C._wrap_perigee_abi_version_capi_2bfa8f478e6d9b1d())
 	return swig_r
 }
 
 func Perigee_status_name(arg1 int) (_swig_ret string) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_perigee_status_name_capi_f8a1376ef489e689(C.swig_intgo(_swig_i_0))
+	swig_r_p := C._wrap_perigee_status_name_capi_2bfa8f478e6d9b1d(C.swig_intgo(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 string
  swig_r_1 = swigCopyString(swig_r) 
@@ -479,7 +518,7 @@ func Perigee_status_name(arg1 int) (_swig_ret string) {
 func Perigee_status_text(arg1 int) (_swig_ret string) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_perigee_status_text_capi_f8a1376ef489e689(C.swig_intgo(_swig_i_0))
+	swig_r_p := C._wrap_perigee_status_text_capi_2bfa8f478e6d9b1d(C.swig_intgo(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 string
  swig_r_1 = swigCopyString(swig_r) 
@@ -489,14 +528,14 @@ func Perigee_status_text(arg1 int) (_swig_ret string) {
 func Perigee_error_status(arg1 uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
-	swig_r = (int)(C._wrap_perigee_error_status_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0)))
+	swig_r = (int)(C._wrap_perigee_error_status_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
 func Perigee_error_message(arg1 uintptr) (_swig_ret string) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_perigee_error_message_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	swig_r_p := C._wrap_perigee_error_message_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 string
  swig_r_1 = swigCopyString(swig_r) 
@@ -506,7 +545,7 @@ func Perigee_error_message(arg1 uintptr) (_swig_ret string) {
 func Perigee_error_tensor(arg1 uintptr) (_swig_ret string) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_perigee_error_tensor_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	swig_r_p := C._wrap_perigee_error_tensor_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 string
  swig_r_1 = swigCopyString(swig_r) 
@@ -516,7 +555,7 @@ func Perigee_error_tensor(arg1 uintptr) (_swig_ret string) {
 func Perigee_error_file(arg1 uintptr) (_swig_ret string) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_perigee_error_file_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	swig_r_p := C._wrap_perigee_error_file_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 string
  swig_r_1 = swigCopyString(swig_r) 
@@ -526,63 +565,63 @@ func Perigee_error_file(arg1 uintptr) (_swig_ret string) {
 func Perigee_error_offset(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_perigee_error_offset_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0)))
+	swig_r = (int64)(C._wrap_perigee_error_offset_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
 func Perigee_error_layer(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_perigee_error_layer_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0)))
+	swig_r = (int64)(C._wrap_perigee_error_layer_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
 func Perigee_error_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_error_free_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_error_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_cancel_new(arg1 *uintptr, arg2 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_perigee_cancel_new_capi_f8a1376ef489e689(C.swig_voidp(_swig_i_0), C.swig_voidp(_swig_i_1)))
+	swig_r = (int)(C._wrap_perigee_cancel_new_capi_2bfa8f478e6d9b1d(C.swig_voidp(_swig_i_0), C.swig_voidp(_swig_i_1)))
 	return swig_r
 }
 
 func Perigee_cancel_trigger(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_cancel_trigger_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_cancel_trigger_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_cancel_reset(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_cancel_reset_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_cancel_reset_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_cancel_triggered(arg1 uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
-	swig_r = (int)(C._wrap_perigee_cancel_triggered_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0)))
+	swig_r = (int)(C._wrap_perigee_cancel_triggered_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
 func Perigee_cancel_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_cancel_free_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_cancel_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_options_new(arg1 *uintptr, arg2 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_perigee_options_new_capi_f8a1376ef489e689(C.swig_voidp(_swig_i_0), C.swig_voidp(_swig_i_1)))
+	swig_r = (int)(C._wrap_perigee_options_new_capi_2bfa8f478e6d9b1d(C.swig_voidp(_swig_i_0), C.swig_voidp(_swig_i_1)))
 	return swig_r
 }
 
 func Perigee_options_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_options_free_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_options_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_options_set_int(arg1 uintptr, arg2 int, arg3 int64, arg4 *uintptr) (_swig_ret int) {
@@ -591,7 +630,7 @@ func Perigee_options_set_int(arg1 uintptr, arg2 int, arg3 int64, arg4 *uintptr) 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_options_set_int_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_type_26(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_options_set_int_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_type_26(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -601,7 +640,7 @@ func Perigee_options_set_float(arg1 uintptr, arg2 int, arg3 float64, arg4 *uintp
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_options_set_float_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.double(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_options_set_float_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.double(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -611,7 +650,7 @@ func Perigee_options_set_string(arg1 uintptr, arg2 int, arg3 string, arg4 *uintp
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_options_set_string_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_27)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_options_set_string_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_27)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -624,7 +663,7 @@ func Perigee_options_set_text(arg1 uintptr, arg2 string, arg3 string, arg4 *uint
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_options_set_text_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), *(*C.swig_type_28)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_29)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_options_set_text_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_28)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_29)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -636,32 +675,59 @@ func Perigee_options_set_text(arg1 uintptr, arg2 string, arg3 string, arg4 *uint
 
 func Perigee_option_count() (_swig_ret int64) {
 	var swig_r int64
-	swig_r = (int64)(C._wrap_perigee_option_count_capi_f8a1376ef489e689())
+	swig_r = (int64)(C._wrap_perigee_option_count_capi_2bfa8f478e6d9b1d())
 	return swig_r
 }
 
+const PERIGEE_KERNEL_VERSION int = 1
+const PERIGEE_KDA_PANEL int = 64
+const PERIGEE_ATTENTION_GROUP int = 6
+const PERIGEE_ATTENTION_KEYS int = 64
 func Perigee_context_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_context_free_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_context_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_context_threads(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_perigee_context_threads_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0)))
+	swig_r = (int64)(C._wrap_perigee_context_threads_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
 func Perigee_context_kernel_count(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_perigee_context_kernel_count_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0)))
+	swig_r = (int64)(C._wrap_perigee_context_kernel_count_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
 	return swig_r
+}
+
+func Perigee_kernel_set_new(arg1 Struct_SS_perigee_kernel_set, arg2 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_1 := arg2
+	swig_r = (int)(C._wrap_perigee_kernel_set_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1)))
+	return swig_r
+}
+
+func Perigee_kernel_set_add(arg1 Struct_SS_perigee_kernel_set, arg2 Struct_SS_perigee_kernel_row, arg3 _swig_fnptr, arg4 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_1 := getSwigcptr(arg2)
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (int)(C._wrap_perigee_kernel_set_add_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_33(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	return swig_r
+}
+
+func Perigee_kernel_set_free(arg1 Struct_SS_perigee_kernel_set) {
+	_swig_i_0 := getSwigcptr(arg1)
+	C._wrap_perigee_kernel_set_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_model_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_model_free_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_model_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_model_describe(arg1 uintptr, arg2 string, arg3 *uintptr, arg4 *uintptr) (_swig_ret int) {
@@ -670,7 +736,7 @@ func Perigee_model_describe(arg1 uintptr, arg2 string, arg3 *uintptr, arg4 *uint
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_model_describe_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), *(*C.swig_type_33)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_model_describe_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_34)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -680,13 +746,13 @@ func Perigee_model_describe(arg1 uintptr, arg2 string, arg3 *uintptr, arg4 *uint
 func Perigee_description_count(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_perigee_description_count_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0)))
+	swig_r = (int64)(C._wrap_perigee_description_count_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
 func Perigee_description_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_description_free_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_description_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_session_new(arg1 uintptr, arg2 uintptr, arg3 *uintptr, arg4 *uintptr) (_swig_ret int) {
@@ -695,45 +761,45 @@ func Perigee_session_new(arg1 uintptr, arg2 uintptr, arg3 *uintptr, arg4 *uintpt
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_session_new_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_session_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
 func Perigee_session_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_session_free_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_session_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_session_position(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_perigee_session_position_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0)))
+	swig_r = (int64)(C._wrap_perigee_session_position_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
 func Perigee_session_context(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_perigee_session_context_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0)))
+	swig_r = (int64)(C._wrap_perigee_session_context_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
 func Perigee_session_vocabulary(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_perigee_session_vocabulary_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0)))
+	swig_r = (int64)(C._wrap_perigee_session_vocabulary_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
 func Perigee_session_reset(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_session_reset_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_session_reset_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_model_tokenizer(arg1 uintptr) (_swig_ret uintptr) {
 	var swig_r uintptr
 	_swig_i_0 := arg1
-	swig_r = (uintptr)(C._wrap_perigee_model_tokenizer_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0)))
+	swig_r = (uintptr)(C._wrap_perigee_model_tokenizer_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
@@ -743,7 +809,7 @@ func Perigee_tokenizer_open(arg1 uintptr, arg2 string, arg3 *uintptr, arg4 *uint
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_tokenizer_open_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), *(*C.swig_type_38)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_tokenizer_open_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_39)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -752,7 +818,7 @@ func Perigee_tokenizer_open(arg1 uintptr, arg2 string, arg3 *uintptr, arg4 *uint
 
 func Perigee_tokenizer_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_tokenizer_free_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_tokenizer_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_tokenizer_get_info(arg1 uintptr, arg2 Struct_SS_perigee_tokenizer_info, arg3 *uintptr) (_swig_ret int) {
@@ -760,7 +826,7 @@ func Perigee_tokenizer_get_info(arg1 uintptr, arg2 Struct_SS_perigee_tokenizer_i
 	_swig_i_0 := arg1
 	_swig_i_1 := getSwigcptr(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_tokenizer_get_info_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_tokenizer_get_info_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -776,7 +842,7 @@ func Perigee_encode_text(arg1 uintptr, arg2 string, arg3 int64, arg4 uint, arg5 
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
-	swig_r = (int)(C._wrap_perigee_encode_text_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), *(*C.swig_type_39)(unsafe.Pointer(&_swig_i_1)), C.swig_type_40(_swig_i_2), C.swig_intgo(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_type_41(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
+	swig_r = (int)(C._wrap_perigee_encode_text_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_40)(unsafe.Pointer(&_swig_i_1)), C.swig_type_41(_swig_i_2), C.swig_intgo(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_type_42(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -793,7 +859,7 @@ func Perigee_encode_markup(arg1 uintptr, arg2 string, arg3 int64, arg4 uint, arg
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
-	swig_r = (int)(C._wrap_perigee_encode_markup_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), *(*C.swig_type_42)(unsafe.Pointer(&_swig_i_1)), C.swig_type_43(_swig_i_2), C.swig_intgo(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_type_44(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
+	swig_r = (int)(C._wrap_perigee_encode_markup_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_43)(unsafe.Pointer(&_swig_i_1)), C.swig_type_44(_swig_i_2), C.swig_intgo(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_type_45(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -810,7 +876,7 @@ func Perigee_decode(arg1 uintptr, arg2 *int, arg3 int64, arg4 uint, arg5 string,
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
-	swig_r = (int)(C._wrap_perigee_decode_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_45(_swig_i_2), C.swig_intgo(_swig_i_3), *(*C.swig_type_46)(unsafe.Pointer(&_swig_i_4)), C.swig_type_47(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
+	swig_r = (int)(C._wrap_perigee_decode_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_46(_swig_i_2), C.swig_intgo(_swig_i_3), *(*C.swig_type_47)(unsafe.Pointer(&_swig_i_4)), C.swig_type_48(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg5
 	}
@@ -825,7 +891,7 @@ func Perigee_token_bytes(arg1 uintptr, arg2 int, arg3 *string, arg4 *int64, arg5
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int)(C._wrap_perigee_token_bytes_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int)(C._wrap_perigee_token_bytes_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	return swig_r
 }
 
@@ -836,7 +902,7 @@ func Perigee_token_id(arg1 uintptr, arg2 string, arg3 int64, arg4 *int, arg5 *ui
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_token_id_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), *(*C.swig_type_48)(unsafe.Pointer(&_swig_i_1)), C.swig_type_49(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_token_id_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_49)(unsafe.Pointer(&_swig_i_1)), C.swig_type_50(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -849,7 +915,7 @@ func Perigee_decoder_new(arg1 uintptr, arg2 uint, arg3 *uintptr, arg4 *uintptr) 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_decoder_new_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_decoder_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -860,7 +926,7 @@ func Perigee_decoder_push(arg1 uintptr, arg2 int, arg3 *string, arg4 *int64, arg
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_decoder_push_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_decoder_push_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	return swig_r
 }
 
@@ -870,13 +936,13 @@ func Perigee_decoder_flush(arg1 uintptr, arg2 *string, arg3 *int64, arg4 *uintpt
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_decoder_flush_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_decoder_flush_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
 func Perigee_decoder_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_decoder_free_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_decoder_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_chat_render(arg1 uintptr, arg2 string, arg3 int64, arg4 string, arg5 int64, arg6 Struct_SS_perigee_chat_options, arg7 *uintptr, arg8 *uintptr) (_swig_ret int) {
@@ -889,7 +955,7 @@ func Perigee_chat_render(arg1 uintptr, arg2 string, arg3 int64, arg4 string, arg
 	_swig_i_5 := getSwigcptr(arg6)
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
-	swig_r = (int)(C._wrap_perigee_chat_render_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), *(*C.swig_type_50)(unsafe.Pointer(&_swig_i_1)), C.swig_type_51(_swig_i_2), *(*C.swig_type_52)(unsafe.Pointer(&_swig_i_3)), C.swig_type_53(_swig_i_4), C.uintptr_t(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
+	swig_r = (int)(C._wrap_perigee_chat_render_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_51)(unsafe.Pointer(&_swig_i_1)), C.swig_type_52(_swig_i_2), *(*C.swig_type_53)(unsafe.Pointer(&_swig_i_3)), C.swig_type_54(_swig_i_4), C.uintptr_t(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -903,7 +969,7 @@ func Perigee_chat_ids(arg1 uintptr, arg2 *int64) (_swig_ret *int) {
 	var swig_r *int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (*int)(C._wrap_perigee_chat_ids_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1)))
+	swig_r = (*int)(C._wrap_perigee_chat_ids_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1)))
 	return swig_r
 }
 
@@ -911,7 +977,7 @@ func Perigee_chat_text(arg1 uintptr, arg2 *int64) (_swig_ret string) {
 	var swig_r string
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_perigee_chat_text_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_perigee_chat_text_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 string
  swig_r_1 = swigCopyString(swig_r) 
@@ -921,7 +987,7 @@ func Perigee_chat_text(arg1 uintptr, arg2 *int64) (_swig_ret string) {
 func Perigee_chat_segment_count(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_perigee_chat_segment_count_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0)))
+	swig_r = (int64)(C._wrap_perigee_chat_segment_count_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
@@ -931,13 +997,13 @@ func Perigee_chat_get_segment(arg1 uintptr, arg2 int64, arg3 Struct_SS_perigee_c
 	_swig_i_1 := arg2
 	_swig_i_2 := getSwigcptr(arg3)
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_chat_get_segment_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_type_56(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_chat_get_segment_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_57(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
 func Perigee_chat_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_chat_free_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_chat_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_parser_new(arg1 uintptr, arg2 uintptr, arg3 *uintptr, arg4 *uintptr) (_swig_ret int) {
@@ -946,7 +1012,7 @@ func Perigee_parser_new(arg1 uintptr, arg2 uintptr, arg3 *uintptr, arg4 *uintptr
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_parser_new_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_parser_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -956,7 +1022,7 @@ func Perigee_parser_push(arg1 uintptr, arg2 int, arg3 *int64, arg4 *uintptr) (_s
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_parser_push_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_parser_push_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -965,7 +1031,7 @@ func Perigee_parser_finish(arg1 uintptr, arg2 *int64, arg3 *uintptr) (_swig_ret 
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_parser_finish_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_parser_finish_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -975,14 +1041,14 @@ func Perigee_parser_get_delta(arg1 uintptr, arg2 int64, arg3 Struct_SS_perigee_d
 	_swig_i_1 := arg2
 	_swig_i_2 := getSwigcptr(arg3)
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_parser_get_delta_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_type_57(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_parser_get_delta_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_58(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
 func Perigee_parser_ended(arg1 uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
-	swig_r = (int)(C._wrap_perigee_parser_ended_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0)))
+	swig_r = (int)(C._wrap_perigee_parser_ended_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
@@ -992,13 +1058,13 @@ func Perigee_parser_message(arg1 uintptr, arg2 *string, arg3 *int64, arg4 *uintp
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_parser_message_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_parser_message_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
 func Perigee_parser_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_parser_free_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_parser_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_argmax(arg1 *float32, arg2 int64, arg3 *int, arg4 *uintptr) (_swig_ret int) {
@@ -1007,7 +1073,7 @@ func Perigee_argmax(arg1 *float32, arg2 int64, arg3 *int, arg4 *uintptr) (_swig_
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_argmax_capi_f8a1376ef489e689(C.swig_voidp(_swig_i_0), C.swig_type_58(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_argmax_capi_2bfa8f478e6d9b1d(C.swig_voidp(_swig_i_0), C.swig_type_59(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1020,7 +1086,7 @@ func Perigee_top_k(arg1 uintptr, arg2 *float32, arg3 int64, arg4 int64, arg5 *in
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int)(C._wrap_perigee_top_k_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_59(_swig_i_2), C.swig_type_60(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	swig_r = (int)(C._wrap_perigee_top_k_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_60(_swig_i_2), C.swig_type_61(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
 	return swig_r
 }
 
@@ -1032,7 +1098,7 @@ func Perigee_log_probabilities(arg1 *float32, arg2 int64, arg3 *int, arg4 int64,
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int)(C._wrap_perigee_log_probabilities_capi_f8a1376ef489e689(C.swig_voidp(_swig_i_0), C.swig_type_61(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_type_62(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int)(C._wrap_perigee_log_probabilities_capi_2bfa8f478e6d9b1d(C.swig_voidp(_swig_i_0), C.swig_type_62(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_type_63(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	return swig_r
 }
 
@@ -1041,7 +1107,7 @@ func Perigee_sampler_new(arg1 uintptr, arg2 *uintptr, arg3 *uintptr) (_swig_ret 
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_sampler_new_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_sampler_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1050,13 +1116,13 @@ func Perigee_sampler_clone(arg1 uintptr, arg2 *uintptr, arg3 *uintptr) (_swig_re
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_sampler_clone_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_sampler_clone_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
 func Perigee_sampler_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_sampler_free_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_sampler_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_sampler_add_repetition(arg1 uintptr, arg2 float64, arg3 int64, arg4 *uintptr) (_swig_ret int) {
@@ -1065,7 +1131,7 @@ func Perigee_sampler_add_repetition(arg1 uintptr, arg2 float64, arg3 int64, arg4
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_sampler_add_repetition_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_type_63(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_sampler_add_repetition_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_type_64(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1075,7 +1141,7 @@ func Perigee_sampler_add_presence(arg1 uintptr, arg2 float64, arg3 int64, arg4 *
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_sampler_add_presence_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_type_64(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_sampler_add_presence_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_type_65(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1085,7 +1151,7 @@ func Perigee_sampler_add_frequency(arg1 uintptr, arg2 float64, arg3 int64, arg4 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_sampler_add_frequency_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_type_65(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_sampler_add_frequency_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_type_66(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1096,7 +1162,7 @@ func Perigee_sampler_add_bias(arg1 uintptr, arg2 *int, arg3 *float32, arg4 int64
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_sampler_add_bias_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_type_66(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_sampler_add_bias_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_type_67(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	return swig_r
 }
 
@@ -1105,7 +1171,7 @@ func Perigee_sampler_add_temperature(arg1 uintptr, arg2 float64, arg3 *uintptr) 
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_sampler_add_temperature_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_sampler_add_temperature_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1114,7 +1180,7 @@ func Perigee_sampler_add_top_k(arg1 uintptr, arg2 int64, arg3 *uintptr) (_swig_r
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_sampler_add_top_k_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_type_67(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_sampler_add_top_k_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_68(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1123,7 +1189,7 @@ func Perigee_sampler_add_top_p(arg1 uintptr, arg2 float64, arg3 *uintptr) (_swig
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_sampler_add_top_p_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_sampler_add_top_p_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1132,7 +1198,7 @@ func Perigee_sampler_add_min_p(arg1 uintptr, arg2 float64, arg3 *uintptr) (_swig
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_sampler_add_min_p_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_sampler_add_min_p_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1140,14 +1206,14 @@ func Perigee_sampler_add_greedy(arg1 uintptr, arg2 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_perigee_sampler_add_greedy_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1)))
+	swig_r = (int)(C._wrap_perigee_sampler_add_greedy_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1)))
 	return swig_r
 }
 
 func Perigee_sampler_set_seed(arg1 uintptr, arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_perigee_sampler_set_seed_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_type_68(_swig_i_1))
+	C._wrap_perigee_sampler_set_seed_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_69(_swig_i_1))
 }
 
 func Perigee_sampler_sample(arg1 uintptr, arg2 *float32, arg3 int64, arg4 *int, arg5 *uintptr) (_swig_ret int) {
@@ -1157,7 +1223,7 @@ func Perigee_sampler_sample(arg1 uintptr, arg2 *float32, arg3 int64, arg4 *int, 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_sampler_sample_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_69(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_sampler_sample_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_70(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	return swig_r
 }
 
@@ -1167,13 +1233,13 @@ func Perigee_sampler_accept(arg1 uintptr, arg2 *int, arg3 int64, arg4 *uintptr) 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_sampler_accept_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_70(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_sampler_accept_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_71(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
 func Perigee_sampler_reset(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_sampler_reset_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_sampler_reset_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_constraint_from_schema(arg1 uintptr, arg2 string, arg3 int64, arg4 *uintptr, arg5 *uintptr) (_swig_ret int) {
@@ -1183,7 +1249,7 @@ func Perigee_constraint_from_schema(arg1 uintptr, arg2 string, arg3 int64, arg4 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_constraint_from_schema_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), *(*C.swig_type_71)(unsafe.Pointer(&_swig_i_1)), C.swig_type_72(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_constraint_from_schema_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_1)), C.swig_type_73(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1197,7 +1263,7 @@ func Perigee_constraint_from_regex(arg1 uintptr, arg2 string, arg3 int64, arg4 *
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_constraint_from_regex_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), *(*C.swig_type_73)(unsafe.Pointer(&_swig_i_1)), C.swig_type_74(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_constraint_from_regex_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_1)), C.swig_type_75(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1209,13 +1275,13 @@ func Perigee_constraint_clone(arg1 uintptr, arg2 *uintptr, arg3 *uintptr) (_swig
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_constraint_clone_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_constraint_clone_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
 func Perigee_constraint_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_constraint_free_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_constraint_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_constraint_allowed(arg1 uintptr, arg2 **uint64, arg3 *int64, arg4 *uintptr) (_swig_ret int) {
@@ -1224,7 +1290,7 @@ func Perigee_constraint_allowed(arg1 uintptr, arg2 **uint64, arg3 *int64, arg4 *
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_constraint_allowed_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_constraint_allowed_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1233,14 +1299,14 @@ func Perigee_constraint_accept(arg1 uintptr, arg2 int, arg3 *uintptr) (_swig_ret
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_constraint_accept_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_constraint_accept_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
 func Perigee_constraint_complete(arg1 uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
-	swig_r = (int)(C._wrap_perigee_constraint_complete_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0)))
+	swig_r = (int)(C._wrap_perigee_constraint_complete_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
@@ -1252,7 +1318,159 @@ func Perigee_sampler_sample_constrained(arg1 uintptr, arg2 *float32, arg3 int64,
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int)(C._wrap_perigee_sampler_sample_constrained_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_75(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int)(C._wrap_perigee_sampler_sample_constrained_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_76(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	return swig_r
+}
+
+func Perigee_finish_name(arg1 int) (_swig_ret string) {
+	var swig_r string
+	_swig_i_0 := arg1
+	swig_r_p := C._wrap_perigee_finish_name_capi_2bfa8f478e6d9b1d(C.swig_intgo(_swig_i_0))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 string
+ swig_r_1 = swigCopyString(swig_r) 
+	return swig_r_1
+}
+
+func Perigee_generation_options_new(arg1 uintptr, arg2 Struct_SS_perigee_generation_options, arg3 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := getSwigcptr(arg2)
+	_swig_i_2 := arg3
+	swig_r = (int)(C._wrap_perigee_generation_options_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	return swig_r
+}
+
+func Perigee_generation_options_free(arg1 Struct_SS_perigee_generation_options) {
+	_swig_i_0 := getSwigcptr(arg1)
+	C._wrap_perigee_generation_options_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+}
+
+func Perigee_generation_options_set_sampler(arg1 Struct_SS_perigee_generation_options, arg2 uintptr, arg3 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int)(C._wrap_perigee_generation_options_set_sampler_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	return swig_r
+}
+
+func Perigee_generation_options_set_constraint(arg1 Struct_SS_perigee_generation_options, arg2 uintptr, arg3 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int)(C._wrap_perigee_generation_options_set_constraint_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	return swig_r
+}
+
+func Perigee_generation_options_set_max_tokens(arg1 Struct_SS_perigee_generation_options, arg2 int64, arg3 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int)(C._wrap_perigee_generation_options_set_max_tokens_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_78(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	return swig_r
+}
+
+func Perigee_generation_options_add_stop_id(arg1 Struct_SS_perigee_generation_options, arg2 int, arg3 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int)(C._wrap_perigee_generation_options_add_stop_id_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	return swig_r
+}
+
+func Perigee_generation_options_set_default_stops(arg1 Struct_SS_perigee_generation_options, arg2 int, arg3 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int)(C._wrap_perigee_generation_options_set_default_stops_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	return swig_r
+}
+
+func Perigee_generation_options_add_stop_string(arg1 Struct_SS_perigee_generation_options, arg2 string, arg3 int64, arg4 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (int)(C._wrap_perigee_generation_options_add_stop_string_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_79)(unsafe.Pointer(&_swig_i_1)), C.swig_type_80(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
+func Perigee_generation_options_set_log_probabilities(arg1 Struct_SS_perigee_generation_options, arg2 int, arg3 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int)(C._wrap_perigee_generation_options_set_log_probabilities_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	return swig_r
+}
+
+func Perigee_generation_options_set_cancel(arg1 Struct_SS_perigee_generation_options, arg2 uintptr, arg3 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int)(C._wrap_perigee_generation_options_set_cancel_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	return swig_r
+}
+
+func Perigee_generation_new(arg1 uintptr, arg2 *int, arg3 int64, arg4 Struct_SS_perigee_generation_options, arg5 Struct_SS_perigee_generation, arg6 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := getSwigcptr(arg4)
+	_swig_i_4 := getSwigcptr(arg5)
+	_swig_i_5 := arg6
+	swig_r = (int)(C._wrap_perigee_generation_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_81(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	return swig_r
+}
+
+func Perigee_generation_next(arg1 Struct_SS_perigee_generation, arg2 Struct_SS_perigee_generated, arg3 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_1 := getSwigcptr(arg2)
+	_swig_i_2 := arg3
+	swig_r = (int)(C._wrap_perigee_generation_next_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	return swig_r
+}
+
+func Perigee_generation_free(arg1 Struct_SS_perigee_generation) {
+	_swig_i_0 := getSwigcptr(arg1)
+	C._wrap_perigee_generation_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+}
+
+func Perigee_generate(arg1 uintptr, arg2 *int, arg3 int64, arg4 Struct_SS_perigee_generation_options, arg5 _swig_fnptr, arg6 uintptr, arg7 *int, arg8 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := getSwigcptr(arg4)
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	_swig_i_6 := arg7
+	_swig_i_7 := arg8
+	swig_r = (int)(C._wrap_perigee_generate_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_82(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_type_83(_swig_i_4), C.uintptr_t(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
+	return swig_r
+}
+
+func Perigee_score(arg1 uintptr, arg2 *int, arg3 int64, arg4 *float64, arg5 uintptr, arg6 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	swig_r = (int)(C._wrap_perigee_score_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_84(_swig_i_2), C.swig_voidp(_swig_i_3), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	return swig_r
 }
 
@@ -1261,7 +1479,7 @@ func Perigee_session_fork(arg1 uintptr, arg2 *uintptr, arg3 *uintptr) (_swig_ret
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_session_fork_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_session_fork_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1272,7 +1490,7 @@ func Perigee_session_rewind(arg1 uintptr, arg2 int64, arg3 *int64, arg4 uintptr,
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_session_rewind_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_type_76(_swig_i_1), C.swig_voidp(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_session_rewind_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_85(_swig_i_1), C.swig_voidp(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	return swig_r
 }
 
@@ -1282,13 +1500,13 @@ func Perigee_prefix_cache_new(arg1 uintptr, arg2 int64, arg3 *uintptr, arg4 *uin
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_prefix_cache_new_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.swig_type_77(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_prefix_cache_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_86(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
 func Perigee_prefix_cache_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_prefix_cache_free_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_prefix_cache_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_prefix_cache_put(arg1 uintptr, arg2 uintptr, arg3 *uintptr) (_swig_ret int) {
@@ -1296,7 +1514,7 @@ func Perigee_prefix_cache_put(arg1 uintptr, arg2 uintptr, arg3 *uintptr) (_swig_
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_prefix_cache_put_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_prefix_cache_put_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1307,7 +1525,7 @@ func Perigee_prefix_cache_get(arg1 uintptr, arg2 []int32, arg3 uintptr, arg4 *ui
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_prefix_cache_get_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), *(*C.swig_type_78)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_prefix_cache_get_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_87)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1317,7 +1535,7 @@ func Perigee_prefix_cache_get(arg1 uintptr, arg2 []int32, arg3 uintptr, arg4 *ui
 func Perigee_prefix_cache_bytes(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_perigee_prefix_cache_bytes_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0)))
+	swig_r = (int64)(C._wrap_perigee_prefix_cache_bytes_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
@@ -1327,7 +1545,7 @@ func Perigee_state_size(arg1 uintptr, arg2 uintptr, arg3 *uint64, arg4 *uintptr)
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_state_size_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_state_size_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1338,7 +1556,7 @@ func Perigee_state_save(arg1 uintptr, arg2 uintptr, arg3 []byte, arg4 *uint64, a
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_state_save_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_80)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_state_save_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_89)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1351,7 +1569,7 @@ func Perigee_state_save_file(arg1 uintptr, arg2 uintptr, arg3 string, arg4 *uint
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_state_save_file_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_81)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_state_save_file_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_90)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1364,7 +1582,7 @@ func Perigee_state_load(arg1 uintptr, arg2 uintptr, arg3 []byte, arg4 *uintptr) 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_state_load_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_82)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_state_load_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_91)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1377,10 +1595,68 @@ func Perigee_state_load_file(arg1 uintptr, arg2 uintptr, arg3 string, arg4 *uint
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_state_load_file_capi_f8a1376ef489e689(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_83)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_state_load_file_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_92)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
+	return swig_r
+}
+
+func Perigee_queue_new(arg1 uintptr, arg2 uintptr, arg3 int64, arg4 Struct_SS_perigee_queue, arg5 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := getSwigcptr(arg4)
+	_swig_i_4 := arg5
+	swig_r = (int)(C._wrap_perigee_queue_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_93(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	return swig_r
+}
+
+func Perigee_queue_free(arg1 Struct_SS_perigee_queue) {
+	_swig_i_0 := getSwigcptr(arg1)
+	C._wrap_perigee_queue_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+}
+
+func Perigee_queue_set_step_seconds(arg1 Struct_SS_perigee_queue, arg2 float64, arg3 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int)(C._wrap_perigee_queue_set_step_seconds_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	return swig_r
+}
+
+func Perigee_queue_submit(arg1 Struct_SS_perigee_queue, arg2 *int, arg3 int64, arg4 Struct_SS_perigee_generation_options, arg5 _swig_fnptr, arg6 uintptr, arg7 _swig_fnptr, arg8 *int64, arg9 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := getSwigcptr(arg4)
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	_swig_i_6 := arg7
+	_swig_i_7 := arg8
+	_swig_i_8 := arg9
+	swig_r = (int)(C._wrap_perigee_queue_submit_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_94(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_type_95(_swig_i_4), C.uintptr_t(_swig_i_5), C.swig_type_96(_swig_i_6), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8)))
+	return swig_r
+}
+
+func Perigee_queue_cancel(arg1 Struct_SS_perigee_queue, arg2 int64, arg3 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int)(C._wrap_perigee_queue_cancel_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_97(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	return swig_r
+}
+
+func Perigee_queue_step(arg1 Struct_SS_perigee_queue, arg2 *int64, arg3 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int)(C._wrap_perigee_queue_step_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1393,11 +1669,59 @@ func (p SwigcptrStruct_SS_perigee_chat_options) Swigcptr() uintptr {
 	return uintptr(p)
 }
 
+type SwigcptrStruct_SS_perigee_generated uintptr
+type Struct_SS_perigee_generated interface {
+	Swigcptr() uintptr;
+}
+func (p SwigcptrStruct_SS_perigee_generated) Swigcptr() uintptr {
+	return uintptr(p)
+}
+
 type SwigcptrStruct_SS_perigee_chat_segment uintptr
 type Struct_SS_perigee_chat_segment interface {
 	Swigcptr() uintptr;
 }
 func (p SwigcptrStruct_SS_perigee_chat_segment) Swigcptr() uintptr {
+	return uintptr(p)
+}
+
+type SwigcptrStruct_SS_perigee_generation_options uintptr
+type Struct_SS_perigee_generation_options interface {
+	Swigcptr() uintptr;
+}
+func (p SwigcptrStruct_SS_perigee_generation_options) Swigcptr() uintptr {
+	return uintptr(p)
+}
+
+type SwigcptrStruct_SS_perigee_generation uintptr
+type Struct_SS_perigee_generation interface {
+	Swigcptr() uintptr;
+}
+func (p SwigcptrStruct_SS_perigee_generation) Swigcptr() uintptr {
+	return uintptr(p)
+}
+
+type SwigcptrStruct_SS_perigee_queue uintptr
+type Struct_SS_perigee_queue interface {
+	Swigcptr() uintptr;
+}
+func (p SwigcptrStruct_SS_perigee_queue) Swigcptr() uintptr {
+	return uintptr(p)
+}
+
+type SwigcptrStruct_SS_perigee_kernel_set uintptr
+type Struct_SS_perigee_kernel_set interface {
+	Swigcptr() uintptr;
+}
+func (p SwigcptrStruct_SS_perigee_kernel_set) Swigcptr() uintptr {
+	return uintptr(p)
+}
+
+type SwigcptrStruct_SS_perigee_kernel_row uintptr
+type Struct_SS_perigee_kernel_row interface {
+	Swigcptr() uintptr;
+}
+func (p SwigcptrStruct_SS_perigee_kernel_row) Swigcptr() uintptr {
 	return uintptr(p)
 }
 

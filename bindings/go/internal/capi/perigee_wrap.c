@@ -182,6 +182,7 @@ static void* Swig_malloc(int c) {
 
 
 #include <perigee/perigee.h>
+#include <perigee/sys/kernel_set.h>
 
 
 #include <stdint.h>		// Use the C99 official header
@@ -321,7 +322,7 @@ static prg_ids Session_tokens(const perigee_session *session) {
 extern "C" {
 #endif
 
-void _wrap_Swig_free_capi_f8a1376ef489e689(void *_swig_go_0) {
+void _wrap_Swig_free_capi_2bfa8f478e6d9b1d(void *_swig_go_0) {
   void *arg1 = (void *) 0 ;
   
   arg1 = *(void **)&_swig_go_0; 
@@ -331,7 +332,7 @@ void _wrap_Swig_free_capi_f8a1376ef489e689(void *_swig_go_0) {
 }
 
 
-void *_wrap_Swig_malloc_capi_f8a1376ef489e689(intgo _swig_go_0) {
+void *_wrap_Swig_malloc_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
   int arg1 ;
   void *result = 0 ;
   void *_swig_go_result;
@@ -344,7 +345,7 @@ void *_wrap_Swig_malloc_capi_f8a1376ef489e689(intgo _swig_go_0) {
 }
 
 
-intgo _wrap_Context_new_capi_f8a1376ef489e689(perigee_options *_swig_go_0, perigee_context **_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_Context_new_capi_2bfa8f478e6d9b1d(perigee_options *_swig_go_0, perigee_context **_swig_go_1, perigee_error **_swig_go_2) {
   perigee_options *arg1 = (perigee_options *) 0 ;
   perigee_context **arg2 = (perigee_context **) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -361,7 +362,7 @@ intgo _wrap_Context_new_capi_f8a1376ef489e689(perigee_options *_swig_go_0, perig
 }
 
 
-intgo _wrap_Model_load_capi_f8a1376ef489e689(perigee_context *_swig_go_0, _gostring_ _swig_go_1, perigee_options *_swig_go_2, long long _swig_go_3, perigee_cancel *_swig_go_4, perigee_model **_swig_go_5, perigee_error **_swig_go_6) {
+intgo _wrap_Model_load_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, _gostring_ _swig_go_1, perigee_options *_swig_go_2, long long _swig_go_3, perigee_cancel *_swig_go_4, perigee_model **_swig_go_5, perigee_error **_swig_go_6) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -387,7 +388,7 @@ intgo _wrap_Model_load_capi_f8a1376ef489e689(perigee_context *_swig_go_0, _gostr
 }
 
 
-intgo _wrap_State_save_to_capi_f8a1376ef489e689(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_State_save_to_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   perigee_sampler *arg2 = (perigee_sampler *) 0 ;
   uint64_t arg3 ;
@@ -406,7 +407,7 @@ intgo _wrap_State_save_to_capi_f8a1376ef489e689(perigee_session *_swig_go_0, per
 }
 
 
-intgo _wrap_State_load_from_capi_f8a1376ef489e689(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_State_load_from_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   perigee_sampler *arg2 = (perigee_sampler *) 0 ;
   uint64_t arg3 ;
@@ -425,7 +426,7 @@ intgo _wrap_State_load_from_capi_f8a1376ef489e689(perigee_session *_swig_go_0, p
 }
 
 
-intgo _wrap_Decode_step_capi_f8a1376ef489e689(perigee_session *_swig_go_0, _goslice_ _swig_go_1, intgo _swig_go_2, long long *_swig_go_3, long long *_swig_go_4, perigee_cancel *_swig_go_5, perigee_error **_swig_go_6) {
+intgo _wrap_Decode_step_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, _goslice_ _swig_go_1, intgo _swig_go_2, long long *_swig_go_3, long long *_swig_go_4, perigee_cancel *_swig_go_5, perigee_error **_swig_go_6) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   int32_t *arg2 = (int32_t *) 0 ;
   size_t arg3 ;
@@ -451,7 +452,7 @@ intgo _wrap_Decode_step_capi_f8a1376ef489e689(perigee_session *_swig_go_0, _gosl
 }
 
 
-intgo _wrap_Session_feed_capi_f8a1376ef489e689(perigee_session *_swig_go_0, _goslice_ _swig_go_1, intgo _swig_go_2, long long *_swig_go_3, long long *_swig_go_4, long long *_swig_go_5, perigee_cancel *_swig_go_6, perigee_error **_swig_go_7) {
+intgo _wrap_Session_feed_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, _goslice_ _swig_go_1, intgo _swig_go_2, long long *_swig_go_3, long long *_swig_go_4, long long *_swig_go_5, perigee_cancel *_swig_go_6, perigee_error **_swig_go_7) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   int32_t *arg2 = (int32_t *) 0 ;
   size_t arg3 ;
@@ -479,7 +480,7 @@ intgo _wrap_Session_feed_capi_f8a1376ef489e689(perigee_session *_swig_go_0, _gos
 }
 
 
-_goslice_ _wrap_Floats_capi_f8a1376ef489e689(long long _swig_go_0, long long _swig_go_1) {
+_goslice_ _wrap_Floats_capi_2bfa8f478e6d9b1d(long long _swig_go_0, long long _swig_go_1) {
   uint64_t arg1 ;
   uint64_t arg2 ;
   prg_floats result;
@@ -494,7 +495,7 @@ _goslice_ _wrap_Floats_capi_f8a1376ef489e689(long long _swig_go_0, long long _sw
 }
 
 
-long long _wrap_Model_vocabulary_capi_f8a1376ef489e689(perigee_model *_swig_go_0) {
+long long _wrap_Model_vocabulary_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   int64_t result;
   long long _swig_go_result;
@@ -507,7 +508,7 @@ long long _wrap_Model_vocabulary_capi_f8a1376ef489e689(perigee_model *_swig_go_0
 }
 
 
-_gostring_ _wrap_Model_family_capi_f8a1376ef489e689(perigee_model *_swig_go_0) {
+_gostring_ _wrap_Model_family_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -520,7 +521,7 @@ _gostring_ _wrap_Model_family_capi_f8a1376ef489e689(perigee_model *_swig_go_0) {
 }
 
 
-_goslice_ _wrap_Model_end_ids_capi_f8a1376ef489e689(perigee_model *_swig_go_0) {
+_goslice_ _wrap_Model_end_ids_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   prg_ids result;
   _goslice_ _swig_go_result;
@@ -533,7 +534,7 @@ _goslice_ _wrap_Model_end_ids_capi_f8a1376ef489e689(perigee_model *_swig_go_0) {
 }
 
 
-void _wrap_Model_numbers_capi_f8a1376ef489e689(perigee_model *_swig_go_0, _goslice_ _swig_go_1) {
+void _wrap_Model_numbers_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0, _goslice_ _swig_go_1) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   int64_t *arg2 = (int64_t *) 0 ;
   size_t arg3 ;
@@ -546,7 +547,7 @@ void _wrap_Model_numbers_capi_f8a1376ef489e689(perigee_model *_swig_go_0, _gosli
 }
 
 
-_gostring_ _wrap_Option_name_capi_f8a1376ef489e689(intgo _swig_go_0) {
+_gostring_ _wrap_Option_name_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
   int arg1 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -559,7 +560,7 @@ _gostring_ _wrap_Option_name_capi_f8a1376ef489e689(intgo _swig_go_0) {
 }
 
 
-_gostring_ _wrap_Option_help_capi_f8a1376ef489e689(intgo _swig_go_0) {
+_gostring_ _wrap_Option_help_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
   int arg1 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -572,7 +573,7 @@ _gostring_ _wrap_Option_help_capi_f8a1376ef489e689(intgo _swig_go_0) {
 }
 
 
-_gostring_ _wrap_Option_default_capi_f8a1376ef489e689(intgo _swig_go_0) {
+_gostring_ _wrap_Option_default_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
   int arg1 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -585,7 +586,7 @@ _gostring_ _wrap_Option_default_capi_f8a1376ef489e689(intgo _swig_go_0) {
 }
 
 
-intgo _wrap_Option_scope_capi_f8a1376ef489e689(intgo _swig_go_0) {
+intgo _wrap_Option_scope_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
   int arg1 ;
   int result;
   intgo _swig_go_result;
@@ -598,7 +599,7 @@ intgo _wrap_Option_scope_capi_f8a1376ef489e689(intgo _swig_go_0) {
 }
 
 
-_goslice_ _wrap_Session_tokens_capi_f8a1376ef489e689(perigee_session *_swig_go_0) {
+_goslice_ _wrap_Session_tokens_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   prg_ids result;
   _goslice_ _swig_go_result;
@@ -611,7 +612,7 @@ _goslice_ _wrap_Session_tokens_capi_f8a1376ef489e689(perigee_session *_swig_go_0
 }
 
 
-_gostring_ _wrap_perigee_version_capi_f8a1376ef489e689() {
+_gostring_ _wrap_perigee_version_capi_2bfa8f478e6d9b1d() {
   char *result = 0 ;
   _gostring_ _swig_go_result;
   
@@ -622,7 +623,7 @@ _gostring_ _wrap_perigee_version_capi_f8a1376ef489e689() {
 }
 
 
-intgo _wrap_perigee_abi_version_capi_f8a1376ef489e689() {
+intgo _wrap_perigee_abi_version_capi_2bfa8f478e6d9b1d() {
   int32_t result;
   intgo _swig_go_result;
   
@@ -633,7 +634,7 @@ intgo _wrap_perigee_abi_version_capi_f8a1376ef489e689() {
 }
 
 
-_gostring_ _wrap_perigee_status_name_capi_f8a1376ef489e689(intgo _swig_go_0) {
+_gostring_ _wrap_perigee_status_name_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
   perigee_status arg1 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -646,7 +647,7 @@ _gostring_ _wrap_perigee_status_name_capi_f8a1376ef489e689(intgo _swig_go_0) {
 }
 
 
-_gostring_ _wrap_perigee_status_text_capi_f8a1376ef489e689(intgo _swig_go_0) {
+_gostring_ _wrap_perigee_status_text_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
   perigee_status arg1 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -659,7 +660,7 @@ _gostring_ _wrap_perigee_status_text_capi_f8a1376ef489e689(intgo _swig_go_0) {
 }
 
 
-intgo _wrap_perigee_error_status_capi_f8a1376ef489e689(perigee_error *_swig_go_0) {
+intgo _wrap_perigee_error_status_capi_2bfa8f478e6d9b1d(perigee_error *_swig_go_0) {
   perigee_error *arg1 = (perigee_error *) 0 ;
   perigee_status result;
   intgo _swig_go_result;
@@ -672,7 +673,7 @@ intgo _wrap_perigee_error_status_capi_f8a1376ef489e689(perigee_error *_swig_go_0
 }
 
 
-_gostring_ _wrap_perigee_error_message_capi_f8a1376ef489e689(perigee_error *_swig_go_0) {
+_gostring_ _wrap_perigee_error_message_capi_2bfa8f478e6d9b1d(perigee_error *_swig_go_0) {
   perigee_error *arg1 = (perigee_error *) 0 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -685,7 +686,7 @@ _gostring_ _wrap_perigee_error_message_capi_f8a1376ef489e689(perigee_error *_swi
 }
 
 
-_gostring_ _wrap_perigee_error_tensor_capi_f8a1376ef489e689(perigee_error *_swig_go_0) {
+_gostring_ _wrap_perigee_error_tensor_capi_2bfa8f478e6d9b1d(perigee_error *_swig_go_0) {
   perigee_error *arg1 = (perigee_error *) 0 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -698,7 +699,7 @@ _gostring_ _wrap_perigee_error_tensor_capi_f8a1376ef489e689(perigee_error *_swig
 }
 
 
-_gostring_ _wrap_perigee_error_file_capi_f8a1376ef489e689(perigee_error *_swig_go_0) {
+_gostring_ _wrap_perigee_error_file_capi_2bfa8f478e6d9b1d(perigee_error *_swig_go_0) {
   perigee_error *arg1 = (perigee_error *) 0 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -711,7 +712,7 @@ _gostring_ _wrap_perigee_error_file_capi_f8a1376ef489e689(perigee_error *_swig_g
 }
 
 
-long long _wrap_perigee_error_offset_capi_f8a1376ef489e689(perigee_error *_swig_go_0) {
+long long _wrap_perigee_error_offset_capi_2bfa8f478e6d9b1d(perigee_error *_swig_go_0) {
   perigee_error *arg1 = (perigee_error *) 0 ;
   int64_t result;
   long long _swig_go_result;
@@ -724,7 +725,7 @@ long long _wrap_perigee_error_offset_capi_f8a1376ef489e689(perigee_error *_swig_
 }
 
 
-long long _wrap_perigee_error_layer_capi_f8a1376ef489e689(perigee_error *_swig_go_0) {
+long long _wrap_perigee_error_layer_capi_2bfa8f478e6d9b1d(perigee_error *_swig_go_0) {
   perigee_error *arg1 = (perigee_error *) 0 ;
   int64_t result;
   long long _swig_go_result;
@@ -737,7 +738,7 @@ long long _wrap_perigee_error_layer_capi_f8a1376ef489e689(perigee_error *_swig_g
 }
 
 
-void _wrap_perigee_error_free_capi_f8a1376ef489e689(perigee_error *_swig_go_0) {
+void _wrap_perigee_error_free_capi_2bfa8f478e6d9b1d(perigee_error *_swig_go_0) {
   perigee_error *arg1 = (perigee_error *) 0 ;
   
   arg1 = *(perigee_error * *)&_swig_go_0; 
@@ -747,7 +748,7 @@ void _wrap_perigee_error_free_capi_f8a1376ef489e689(perigee_error *_swig_go_0) {
 }
 
 
-intgo _wrap_perigee_cancel_new_capi_f8a1376ef489e689(perigee_cancel **_swig_go_0, perigee_error **_swig_go_1) {
+intgo _wrap_perigee_cancel_new_capi_2bfa8f478e6d9b1d(perigee_cancel **_swig_go_0, perigee_error **_swig_go_1) {
   perigee_cancel **arg1 = (perigee_cancel **) 0 ;
   perigee_error **arg2 = (perigee_error **) 0 ;
   perigee_status result;
@@ -762,7 +763,7 @@ intgo _wrap_perigee_cancel_new_capi_f8a1376ef489e689(perigee_cancel **_swig_go_0
 }
 
 
-void _wrap_perigee_cancel_trigger_capi_f8a1376ef489e689(perigee_cancel *_swig_go_0) {
+void _wrap_perigee_cancel_trigger_capi_2bfa8f478e6d9b1d(perigee_cancel *_swig_go_0) {
   perigee_cancel *arg1 = (perigee_cancel *) 0 ;
   
   arg1 = *(perigee_cancel * *)&_swig_go_0; 
@@ -772,7 +773,7 @@ void _wrap_perigee_cancel_trigger_capi_f8a1376ef489e689(perigee_cancel *_swig_go
 }
 
 
-void _wrap_perigee_cancel_reset_capi_f8a1376ef489e689(perigee_cancel *_swig_go_0) {
+void _wrap_perigee_cancel_reset_capi_2bfa8f478e6d9b1d(perigee_cancel *_swig_go_0) {
   perigee_cancel *arg1 = (perigee_cancel *) 0 ;
   
   arg1 = *(perigee_cancel * *)&_swig_go_0; 
@@ -782,7 +783,7 @@ void _wrap_perigee_cancel_reset_capi_f8a1376ef489e689(perigee_cancel *_swig_go_0
 }
 
 
-intgo _wrap_perigee_cancel_triggered_capi_f8a1376ef489e689(perigee_cancel *_swig_go_0) {
+intgo _wrap_perigee_cancel_triggered_capi_2bfa8f478e6d9b1d(perigee_cancel *_swig_go_0) {
   perigee_cancel *arg1 = (perigee_cancel *) 0 ;
   int result;
   intgo _swig_go_result;
@@ -795,7 +796,7 @@ intgo _wrap_perigee_cancel_triggered_capi_f8a1376ef489e689(perigee_cancel *_swig
 }
 
 
-void _wrap_perigee_cancel_free_capi_f8a1376ef489e689(perigee_cancel *_swig_go_0) {
+void _wrap_perigee_cancel_free_capi_2bfa8f478e6d9b1d(perigee_cancel *_swig_go_0) {
   perigee_cancel *arg1 = (perigee_cancel *) 0 ;
   
   arg1 = *(perigee_cancel * *)&_swig_go_0; 
@@ -805,7 +806,7 @@ void _wrap_perigee_cancel_free_capi_f8a1376ef489e689(perigee_cancel *_swig_go_0)
 }
 
 
-intgo _wrap_perigee_options_new_capi_f8a1376ef489e689(perigee_options **_swig_go_0, perigee_error **_swig_go_1) {
+intgo _wrap_perigee_options_new_capi_2bfa8f478e6d9b1d(perigee_options **_swig_go_0, perigee_error **_swig_go_1) {
   perigee_options **arg1 = (perigee_options **) 0 ;
   perigee_error **arg2 = (perigee_error **) 0 ;
   perigee_status result;
@@ -820,7 +821,7 @@ intgo _wrap_perigee_options_new_capi_f8a1376ef489e689(perigee_options **_swig_go
 }
 
 
-void _wrap_perigee_options_free_capi_f8a1376ef489e689(perigee_options *_swig_go_0) {
+void _wrap_perigee_options_free_capi_2bfa8f478e6d9b1d(perigee_options *_swig_go_0) {
   perigee_options *arg1 = (perigee_options *) 0 ;
   
   arg1 = *(perigee_options * *)&_swig_go_0; 
@@ -830,7 +831,7 @@ void _wrap_perigee_options_free_capi_f8a1376ef489e689(perigee_options *_swig_go_
 }
 
 
-intgo _wrap_perigee_options_set_int_capi_f8a1376ef489e689(perigee_options *_swig_go_0, intgo _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_options_set_int_capi_2bfa8f478e6d9b1d(perigee_options *_swig_go_0, intgo _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
   perigee_options *arg1 = (perigee_options *) 0 ;
   perigee_option arg2 ;
   int64_t arg3 ;
@@ -849,7 +850,7 @@ intgo _wrap_perigee_options_set_int_capi_f8a1376ef489e689(perigee_options *_swig
 }
 
 
-intgo _wrap_perigee_options_set_float_capi_f8a1376ef489e689(perigee_options *_swig_go_0, intgo _swig_go_1, double _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_options_set_float_capi_2bfa8f478e6d9b1d(perigee_options *_swig_go_0, intgo _swig_go_1, double _swig_go_2, perigee_error **_swig_go_3) {
   perigee_options *arg1 = (perigee_options *) 0 ;
   perigee_option arg2 ;
   double arg3 ;
@@ -868,7 +869,7 @@ intgo _wrap_perigee_options_set_float_capi_f8a1376ef489e689(perigee_options *_sw
 }
 
 
-intgo _wrap_perigee_options_set_string_capi_f8a1376ef489e689(perigee_options *_swig_go_0, intgo _swig_go_1, _gostring_ _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_options_set_string_capi_2bfa8f478e6d9b1d(perigee_options *_swig_go_0, intgo _swig_go_1, _gostring_ _swig_go_2, perigee_error **_swig_go_3) {
   perigee_options *arg1 = (perigee_options *) 0 ;
   perigee_option arg2 ;
   char *arg3 = (char *) 0 ;
@@ -888,7 +889,7 @@ intgo _wrap_perigee_options_set_string_capi_f8a1376ef489e689(perigee_options *_s
 }
 
 
-intgo _wrap_perigee_options_set_text_capi_f8a1376ef489e689(perigee_options *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_options_set_text_capi_2bfa8f478e6d9b1d(perigee_options *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, perigee_error **_swig_go_3) {
   perigee_options *arg1 = (perigee_options *) 0 ;
   char *arg2 = (char *) 0 ;
   char *arg3 = (char *) 0 ;
@@ -917,7 +918,7 @@ intgo _wrap_perigee_options_set_text_capi_f8a1376ef489e689(perigee_options *_swi
 }
 
 
-long long _wrap_perigee_option_count_capi_f8a1376ef489e689() {
+long long _wrap_perigee_option_count_capi_2bfa8f478e6d9b1d() {
   size_t result;
   long long _swig_go_result;
   
@@ -928,7 +929,7 @@ long long _wrap_perigee_option_count_capi_f8a1376ef489e689() {
 }
 
 
-void _wrap_perigee_context_free_capi_f8a1376ef489e689(perigee_context *_swig_go_0) {
+void _wrap_perigee_context_free_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   
   arg1 = *(perigee_context * *)&_swig_go_0; 
@@ -938,7 +939,7 @@ void _wrap_perigee_context_free_capi_f8a1376ef489e689(perigee_context *_swig_go_
 }
 
 
-long long _wrap_perigee_context_threads_capi_f8a1376ef489e689(perigee_context *_swig_go_0) {
+long long _wrap_perigee_context_threads_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   size_t result;
   long long _swig_go_result;
@@ -951,7 +952,7 @@ long long _wrap_perigee_context_threads_capi_f8a1376ef489e689(perigee_context *_
 }
 
 
-long long _wrap_perigee_context_kernel_count_capi_f8a1376ef489e689(perigee_context *_swig_go_0) {
+long long _wrap_perigee_context_kernel_count_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   size_t result;
   long long _swig_go_result;
@@ -964,7 +965,51 @@ long long _wrap_perigee_context_kernel_count_capi_f8a1376ef489e689(perigee_conte
 }
 
 
-void _wrap_perigee_model_free_capi_f8a1376ef489e689(perigee_model *_swig_go_0) {
+intgo _wrap_perigee_kernel_set_new_capi_2bfa8f478e6d9b1d(struct perigee_kernel_set **_swig_go_0, perigee_error **_swig_go_1) {
+  perigee_kernel_set **arg1 = (perigee_kernel_set **) 0 ;
+  perigee_error **arg2 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_kernel_set ***)&_swig_go_0; 
+  arg2 = (perigee_error **)_swig_go_1; 
+  
+  result = (perigee_status)perigee_kernel_set_new(arg1,arg2);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_kernel_set_add_capi_2bfa8f478e6d9b1d(struct perigee_kernel_set *_swig_go_0, struct perigee_kernel_row *_swig_go_1, void* _swig_go_2, perigee_error **_swig_go_3) {
+  perigee_kernel_set *arg1 = (perigee_kernel_set *) 0 ;
+  perigee_kernel_row *arg2 = (perigee_kernel_row *) 0 ;
+  perigee_release_fn arg3 = (perigee_release_fn) 0 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_kernel_set **)&_swig_go_0; 
+  arg2 = *(perigee_kernel_row **)&_swig_go_1; 
+  arg3 = *(perigee_release_fn *)&_swig_go_2; 
+  arg4 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)perigee_kernel_set_add(arg1,(struct perigee_kernel_row const *)arg2,arg3,arg4);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_perigee_kernel_set_free_capi_2bfa8f478e6d9b1d(struct perigee_kernel_set *_swig_go_0) {
+  perigee_kernel_set *arg1 = (perigee_kernel_set *) 0 ;
+  
+  arg1 = *(perigee_kernel_set **)&_swig_go_0; 
+  
+  perigee_kernel_set_free(arg1);
+  
+}
+
+
+void _wrap_perigee_model_free_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   
   arg1 = *(perigee_model * *)&_swig_go_0; 
@@ -974,7 +1019,7 @@ void _wrap_perigee_model_free_capi_f8a1376ef489e689(perigee_model *_swig_go_0) {
 }
 
 
-intgo _wrap_perigee_model_describe_capi_f8a1376ef489e689(perigee_context *_swig_go_0, _gostring_ _swig_go_1, perigee_description **_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_model_describe_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, _gostring_ _swig_go_1, perigee_description **_swig_go_2, perigee_error **_swig_go_3) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -994,7 +1039,7 @@ intgo _wrap_perigee_model_describe_capi_f8a1376ef489e689(perigee_context *_swig_
 }
 
 
-long long _wrap_perigee_description_count_capi_f8a1376ef489e689(perigee_description *_swig_go_0) {
+long long _wrap_perigee_description_count_capi_2bfa8f478e6d9b1d(perigee_description *_swig_go_0) {
   perigee_description *arg1 = (perigee_description *) 0 ;
   size_t result;
   long long _swig_go_result;
@@ -1007,7 +1052,7 @@ long long _wrap_perigee_description_count_capi_f8a1376ef489e689(perigee_descript
 }
 
 
-void _wrap_perigee_description_free_capi_f8a1376ef489e689(perigee_description *_swig_go_0) {
+void _wrap_perigee_description_free_capi_2bfa8f478e6d9b1d(perigee_description *_swig_go_0) {
   perigee_description *arg1 = (perigee_description *) 0 ;
   
   arg1 = *(perigee_description * *)&_swig_go_0; 
@@ -1017,7 +1062,7 @@ void _wrap_perigee_description_free_capi_f8a1376ef489e689(perigee_description *_
 }
 
 
-intgo _wrap_perigee_session_new_capi_f8a1376ef489e689(perigee_model *_swig_go_0, perigee_options *_swig_go_1, perigee_session **_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_session_new_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0, perigee_options *_swig_go_1, perigee_session **_swig_go_2, perigee_error **_swig_go_3) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   perigee_options *arg2 = (perigee_options *) 0 ;
   perigee_session **arg3 = (perigee_session **) 0 ;
@@ -1036,7 +1081,7 @@ intgo _wrap_perigee_session_new_capi_f8a1376ef489e689(perigee_model *_swig_go_0,
 }
 
 
-void _wrap_perigee_session_free_capi_f8a1376ef489e689(perigee_session *_swig_go_0) {
+void _wrap_perigee_session_free_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   
   arg1 = *(perigee_session * *)&_swig_go_0; 
@@ -1046,7 +1091,7 @@ void _wrap_perigee_session_free_capi_f8a1376ef489e689(perigee_session *_swig_go_
 }
 
 
-long long _wrap_perigee_session_position_capi_f8a1376ef489e689(perigee_session *_swig_go_0) {
+long long _wrap_perigee_session_position_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   int64_t result;
   long long _swig_go_result;
@@ -1059,7 +1104,7 @@ long long _wrap_perigee_session_position_capi_f8a1376ef489e689(perigee_session *
 }
 
 
-long long _wrap_perigee_session_context_capi_f8a1376ef489e689(perigee_session *_swig_go_0) {
+long long _wrap_perigee_session_context_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   int64_t result;
   long long _swig_go_result;
@@ -1072,7 +1117,7 @@ long long _wrap_perigee_session_context_capi_f8a1376ef489e689(perigee_session *_
 }
 
 
-long long _wrap_perigee_session_vocabulary_capi_f8a1376ef489e689(perigee_session *_swig_go_0) {
+long long _wrap_perigee_session_vocabulary_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   size_t result;
   long long _swig_go_result;
@@ -1085,7 +1130,7 @@ long long _wrap_perigee_session_vocabulary_capi_f8a1376ef489e689(perigee_session
 }
 
 
-void _wrap_perigee_session_reset_capi_f8a1376ef489e689(perigee_session *_swig_go_0) {
+void _wrap_perigee_session_reset_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   
   arg1 = *(perigee_session * *)&_swig_go_0; 
@@ -1095,7 +1140,7 @@ void _wrap_perigee_session_reset_capi_f8a1376ef489e689(perigee_session *_swig_go
 }
 
 
-perigee_tokenizer *_wrap_perigee_model_tokenizer_capi_f8a1376ef489e689(perigee_model *_swig_go_0) {
+perigee_tokenizer *_wrap_perigee_model_tokenizer_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   perigee_tokenizer *result = 0 ;
   perigee_tokenizer *_swig_go_result;
@@ -1108,7 +1153,7 @@ perigee_tokenizer *_wrap_perigee_model_tokenizer_capi_f8a1376ef489e689(perigee_m
 }
 
 
-intgo _wrap_perigee_tokenizer_open_capi_f8a1376ef489e689(perigee_context *_swig_go_0, _gostring_ _swig_go_1, perigee_tokenizer **_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_tokenizer_open_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, _gostring_ _swig_go_1, perigee_tokenizer **_swig_go_2, perigee_error **_swig_go_3) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -1128,7 +1173,7 @@ intgo _wrap_perigee_tokenizer_open_capi_f8a1376ef489e689(perigee_context *_swig_
 }
 
 
-void _wrap_perigee_tokenizer_free_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0) {
+void _wrap_perigee_tokenizer_free_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   
   arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
@@ -1138,7 +1183,7 @@ void _wrap_perigee_tokenizer_free_capi_f8a1376ef489e689(perigee_tokenizer *_swig
 }
 
 
-intgo _wrap_perigee_tokenizer_get_info_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, struct perigee_tokenizer_info *_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_tokenizer_get_info_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, struct perigee_tokenizer_info *_swig_go_1, perigee_error **_swig_go_2) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   perigee_tokenizer_info *arg2 = (perigee_tokenizer_info *) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -1155,7 +1200,7 @@ intgo _wrap_perigee_tokenizer_get_info_capi_f8a1376ef489e689(perigee_tokenizer *
 }
 
 
-intgo _wrap_perigee_encode_text_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, intgo _swig_go_3, intgo *_swig_go_4, long long _swig_go_5, long long *_swig_go_6, perigee_error **_swig_go_7) {
+intgo _wrap_perigee_encode_text_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, intgo _swig_go_3, intgo *_swig_go_4, long long _swig_go_5, long long *_swig_go_6, perigee_error **_swig_go_7) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -1187,7 +1232,7 @@ intgo _wrap_perigee_encode_text_capi_f8a1376ef489e689(perigee_tokenizer *_swig_g
 }
 
 
-intgo _wrap_perigee_encode_markup_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, intgo _swig_go_3, intgo *_swig_go_4, long long _swig_go_5, long long *_swig_go_6, perigee_error **_swig_go_7) {
+intgo _wrap_perigee_encode_markup_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, intgo _swig_go_3, intgo *_swig_go_4, long long _swig_go_5, long long *_swig_go_6, perigee_error **_swig_go_7) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -1219,7 +1264,7 @@ intgo _wrap_perigee_encode_markup_capi_f8a1376ef489e689(perigee_tokenizer *_swig
 }
 
 
-intgo _wrap_perigee_decode_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, intgo *_swig_go_1, long long _swig_go_2, intgo _swig_go_3, _gostring_ _swig_go_4, long long _swig_go_5, long long *_swig_go_6, perigee_error **_swig_go_7) {
+intgo _wrap_perigee_decode_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, intgo *_swig_go_1, long long _swig_go_2, intgo _swig_go_3, _gostring_ _swig_go_4, long long _swig_go_5, long long *_swig_go_6, perigee_error **_swig_go_7) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   int32_t *arg2 = (int32_t *) 0 ;
   size_t arg3 ;
@@ -1251,7 +1296,7 @@ intgo _wrap_perigee_decode_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, 
 }
 
 
-intgo _wrap_perigee_token_bytes_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, intgo _swig_go_1, _gostring_* _swig_go_2, long long *_swig_go_3, intgo *_swig_go_4, perigee_error **_swig_go_5) {
+intgo _wrap_perigee_token_bytes_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, intgo _swig_go_1, _gostring_* _swig_go_2, long long *_swig_go_3, intgo *_swig_go_4, perigee_error **_swig_go_5) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   int32_t arg2 ;
   char **arg3 = (char **) 0 ;
@@ -1274,7 +1319,7 @@ intgo _wrap_perigee_token_bytes_capi_f8a1376ef489e689(perigee_tokenizer *_swig_g
 }
 
 
-intgo _wrap_perigee_token_id_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, intgo *_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_perigee_token_id_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, intgo *_swig_go_3, perigee_error **_swig_go_4) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -1300,7 +1345,7 @@ intgo _wrap_perigee_token_id_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0
 }
 
 
-intgo _wrap_perigee_decoder_new_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, intgo _swig_go_1, perigee_decoder **_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_decoder_new_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, intgo _swig_go_1, perigee_decoder **_swig_go_2, perigee_error **_swig_go_3) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   uint32_t arg2 ;
   perigee_decoder **arg3 = (perigee_decoder **) 0 ;
@@ -1319,7 +1364,7 @@ intgo _wrap_perigee_decoder_new_capi_f8a1376ef489e689(perigee_tokenizer *_swig_g
 }
 
 
-intgo _wrap_perigee_decoder_push_capi_f8a1376ef489e689(perigee_decoder *_swig_go_0, intgo _swig_go_1, _gostring_* _swig_go_2, long long *_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_perigee_decoder_push_capi_2bfa8f478e6d9b1d(perigee_decoder *_swig_go_0, intgo _swig_go_1, _gostring_* _swig_go_2, long long *_swig_go_3, perigee_error **_swig_go_4) {
   perigee_decoder *arg1 = (perigee_decoder *) 0 ;
   int32_t arg2 ;
   char **arg3 = (char **) 0 ;
@@ -1340,7 +1385,7 @@ intgo _wrap_perigee_decoder_push_capi_f8a1376ef489e689(perigee_decoder *_swig_go
 }
 
 
-intgo _wrap_perigee_decoder_flush_capi_f8a1376ef489e689(perigee_decoder *_swig_go_0, _gostring_* _swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_decoder_flush_capi_2bfa8f478e6d9b1d(perigee_decoder *_swig_go_0, _gostring_* _swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
   perigee_decoder *arg1 = (perigee_decoder *) 0 ;
   char **arg2 = (char **) 0 ;
   size_t *arg3 = (size_t *) 0 ;
@@ -1359,7 +1404,7 @@ intgo _wrap_perigee_decoder_flush_capi_f8a1376ef489e689(perigee_decoder *_swig_g
 }
 
 
-void _wrap_perigee_decoder_free_capi_f8a1376ef489e689(perigee_decoder *_swig_go_0) {
+void _wrap_perigee_decoder_free_capi_2bfa8f478e6d9b1d(perigee_decoder *_swig_go_0) {
   perigee_decoder *arg1 = (perigee_decoder *) 0 ;
   
   arg1 = *(perigee_decoder * *)&_swig_go_0; 
@@ -1369,7 +1414,7 @@ void _wrap_perigee_decoder_free_capi_f8a1376ef489e689(perigee_decoder *_swig_go_
 }
 
 
-intgo _wrap_perigee_chat_render_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, _gostring_ _swig_go_3, long long _swig_go_4, struct perigee_chat_options *_swig_go_5, perigee_chat **_swig_go_6, perigee_error **_swig_go_7) {
+intgo _wrap_perigee_chat_render_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, _gostring_ _swig_go_3, long long _swig_go_4, struct perigee_chat_options *_swig_go_5, perigee_chat **_swig_go_6, perigee_error **_swig_go_7) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -1406,7 +1451,7 @@ intgo _wrap_perigee_chat_render_capi_f8a1376ef489e689(perigee_tokenizer *_swig_g
 }
 
 
-intgo *_wrap_perigee_chat_ids_capi_f8a1376ef489e689(perigee_chat *_swig_go_0, long long *_swig_go_1) {
+intgo *_wrap_perigee_chat_ids_capi_2bfa8f478e6d9b1d(perigee_chat *_swig_go_0, long long *_swig_go_1) {
   perigee_chat *arg1 = (perigee_chat *) 0 ;
   size_t *arg2 = (size_t *) 0 ;
   int32_t *result = 0 ;
@@ -1421,7 +1466,7 @@ intgo *_wrap_perigee_chat_ids_capi_f8a1376ef489e689(perigee_chat *_swig_go_0, lo
 }
 
 
-_gostring_ _wrap_perigee_chat_text_capi_f8a1376ef489e689(perigee_chat *_swig_go_0, long long *_swig_go_1) {
+_gostring_ _wrap_perigee_chat_text_capi_2bfa8f478e6d9b1d(perigee_chat *_swig_go_0, long long *_swig_go_1) {
   perigee_chat *arg1 = (perigee_chat *) 0 ;
   size_t *arg2 = (size_t *) 0 ;
   char *result = 0 ;
@@ -1436,7 +1481,7 @@ _gostring_ _wrap_perigee_chat_text_capi_f8a1376ef489e689(perigee_chat *_swig_go_
 }
 
 
-long long _wrap_perigee_chat_segment_count_capi_f8a1376ef489e689(perigee_chat *_swig_go_0) {
+long long _wrap_perigee_chat_segment_count_capi_2bfa8f478e6d9b1d(perigee_chat *_swig_go_0) {
   perigee_chat *arg1 = (perigee_chat *) 0 ;
   size_t result;
   long long _swig_go_result;
@@ -1449,7 +1494,7 @@ long long _wrap_perigee_chat_segment_count_capi_f8a1376ef489e689(perigee_chat *_
 }
 
 
-intgo _wrap_perigee_chat_get_segment_capi_f8a1376ef489e689(perigee_chat *_swig_go_0, long long _swig_go_1, struct perigee_chat_segment *_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_chat_get_segment_capi_2bfa8f478e6d9b1d(perigee_chat *_swig_go_0, long long _swig_go_1, struct perigee_chat_segment *_swig_go_2, perigee_error **_swig_go_3) {
   perigee_chat *arg1 = (perigee_chat *) 0 ;
   size_t arg2 ;
   perigee_chat_segment *arg3 = (perigee_chat_segment *) 0 ;
@@ -1468,7 +1513,7 @@ intgo _wrap_perigee_chat_get_segment_capi_f8a1376ef489e689(perigee_chat *_swig_g
 }
 
 
-void _wrap_perigee_chat_free_capi_f8a1376ef489e689(perigee_chat *_swig_go_0) {
+void _wrap_perigee_chat_free_capi_2bfa8f478e6d9b1d(perigee_chat *_swig_go_0) {
   perigee_chat *arg1 = (perigee_chat *) 0 ;
   
   arg1 = *(perigee_chat * *)&_swig_go_0; 
@@ -1478,7 +1523,7 @@ void _wrap_perigee_chat_free_capi_f8a1376ef489e689(perigee_chat *_swig_go_0) {
 }
 
 
-intgo _wrap_perigee_parser_new_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, perigee_chat *_swig_go_1, perigee_parser **_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_parser_new_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, perigee_chat *_swig_go_1, perigee_parser **_swig_go_2, perigee_error **_swig_go_3) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   perigee_chat *arg2 = (perigee_chat *) 0 ;
   perigee_parser **arg3 = (perigee_parser **) 0 ;
@@ -1497,7 +1542,7 @@ intgo _wrap_perigee_parser_new_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go
 }
 
 
-intgo _wrap_perigee_parser_push_capi_f8a1376ef489e689(perigee_parser *_swig_go_0, intgo _swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_parser_push_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0, intgo _swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
   perigee_parser *arg1 = (perigee_parser *) 0 ;
   int32_t arg2 ;
   size_t *arg3 = (size_t *) 0 ;
@@ -1516,7 +1561,7 @@ intgo _wrap_perigee_parser_push_capi_f8a1376ef489e689(perigee_parser *_swig_go_0
 }
 
 
-intgo _wrap_perigee_parser_finish_capi_f8a1376ef489e689(perigee_parser *_swig_go_0, long long *_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_parser_finish_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0, long long *_swig_go_1, perigee_error **_swig_go_2) {
   perigee_parser *arg1 = (perigee_parser *) 0 ;
   size_t *arg2 = (size_t *) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -1533,7 +1578,7 @@ intgo _wrap_perigee_parser_finish_capi_f8a1376ef489e689(perigee_parser *_swig_go
 }
 
 
-intgo _wrap_perigee_parser_get_delta_capi_f8a1376ef489e689(perigee_parser *_swig_go_0, long long _swig_go_1, struct perigee_delta *_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_parser_get_delta_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0, long long _swig_go_1, struct perigee_delta *_swig_go_2, perigee_error **_swig_go_3) {
   perigee_parser *arg1 = (perigee_parser *) 0 ;
   size_t arg2 ;
   perigee_delta *arg3 = (perigee_delta *) 0 ;
@@ -1552,7 +1597,7 @@ intgo _wrap_perigee_parser_get_delta_capi_f8a1376ef489e689(perigee_parser *_swig
 }
 
 
-intgo _wrap_perigee_parser_ended_capi_f8a1376ef489e689(perigee_parser *_swig_go_0) {
+intgo _wrap_perigee_parser_ended_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0) {
   perigee_parser *arg1 = (perigee_parser *) 0 ;
   int32_t result;
   intgo _swig_go_result;
@@ -1565,7 +1610,7 @@ intgo _wrap_perigee_parser_ended_capi_f8a1376ef489e689(perigee_parser *_swig_go_
 }
 
 
-intgo _wrap_perigee_parser_message_capi_f8a1376ef489e689(perigee_parser *_swig_go_0, _gostring_* _swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_parser_message_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0, _gostring_* _swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
   perigee_parser *arg1 = (perigee_parser *) 0 ;
   char **arg2 = (char **) 0 ;
   size_t *arg3 = (size_t *) 0 ;
@@ -1584,7 +1629,7 @@ intgo _wrap_perigee_parser_message_capi_f8a1376ef489e689(perigee_parser *_swig_g
 }
 
 
-void _wrap_perigee_parser_free_capi_f8a1376ef489e689(perigee_parser *_swig_go_0) {
+void _wrap_perigee_parser_free_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0) {
   perigee_parser *arg1 = (perigee_parser *) 0 ;
   
   arg1 = *(perigee_parser * *)&_swig_go_0; 
@@ -1594,7 +1639,7 @@ void _wrap_perigee_parser_free_capi_f8a1376ef489e689(perigee_parser *_swig_go_0)
 }
 
 
-intgo _wrap_perigee_argmax_capi_f8a1376ef489e689(float *_swig_go_0, long long _swig_go_1, intgo *_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_argmax_capi_2bfa8f478e6d9b1d(float *_swig_go_0, long long _swig_go_1, intgo *_swig_go_2, perigee_error **_swig_go_3) {
   float *arg1 = (float *) 0 ;
   size_t arg2 ;
   int32_t *arg3 = (int32_t *) 0 ;
@@ -1613,7 +1658,7 @@ intgo _wrap_perigee_argmax_capi_f8a1376ef489e689(float *_swig_go_0, long long _s
 }
 
 
-intgo _wrap_perigee_top_k_capi_f8a1376ef489e689(perigee_context *_swig_go_0, float *_swig_go_1, long long _swig_go_2, long long _swig_go_3, intgo *_swig_go_4, float *_swig_go_5, perigee_error **_swig_go_6) {
+intgo _wrap_perigee_top_k_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, float *_swig_go_1, long long _swig_go_2, long long _swig_go_3, intgo *_swig_go_4, float *_swig_go_5, perigee_error **_swig_go_6) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   float *arg2 = (float *) 0 ;
   size_t arg3 ;
@@ -1638,7 +1683,7 @@ intgo _wrap_perigee_top_k_capi_f8a1376ef489e689(perigee_context *_swig_go_0, flo
 }
 
 
-intgo _wrap_perigee_log_probabilities_capi_f8a1376ef489e689(float *_swig_go_0, long long _swig_go_1, intgo *_swig_go_2, long long _swig_go_3, double *_swig_go_4, perigee_error **_swig_go_5) {
+intgo _wrap_perigee_log_probabilities_capi_2bfa8f478e6d9b1d(float *_swig_go_0, long long _swig_go_1, intgo *_swig_go_2, long long _swig_go_3, double *_swig_go_4, perigee_error **_swig_go_5) {
   float *arg1 = (float *) 0 ;
   size_t arg2 ;
   int32_t *arg3 = (int32_t *) 0 ;
@@ -1661,7 +1706,7 @@ intgo _wrap_perigee_log_probabilities_capi_f8a1376ef489e689(float *_swig_go_0, l
 }
 
 
-intgo _wrap_perigee_sampler_new_capi_f8a1376ef489e689(perigee_context *_swig_go_0, perigee_sampler **_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_sampler_new_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, perigee_sampler **_swig_go_1, perigee_error **_swig_go_2) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   perigee_sampler **arg2 = (perigee_sampler **) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -1678,7 +1723,7 @@ intgo _wrap_perigee_sampler_new_capi_f8a1376ef489e689(perigee_context *_swig_go_
 }
 
 
-intgo _wrap_perigee_sampler_clone_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, perigee_sampler **_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_sampler_clone_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, perigee_sampler **_swig_go_1, perigee_error **_swig_go_2) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   perigee_sampler **arg2 = (perigee_sampler **) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -1695,7 +1740,7 @@ intgo _wrap_perigee_sampler_clone_capi_f8a1376ef489e689(perigee_sampler *_swig_g
 }
 
 
-void _wrap_perigee_sampler_free_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0) {
+void _wrap_perigee_sampler_free_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   
   arg1 = *(perigee_sampler * *)&_swig_go_0; 
@@ -1705,7 +1750,7 @@ void _wrap_perigee_sampler_free_capi_f8a1376ef489e689(perigee_sampler *_swig_go_
 }
 
 
-intgo _wrap_perigee_sampler_add_repetition_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, double _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_sampler_add_repetition_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, double _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   double arg2 ;
   size_t arg3 ;
@@ -1724,7 +1769,7 @@ intgo _wrap_perigee_sampler_add_repetition_capi_f8a1376ef489e689(perigee_sampler
 }
 
 
-intgo _wrap_perigee_sampler_add_presence_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, double _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_sampler_add_presence_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, double _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   double arg2 ;
   size_t arg3 ;
@@ -1743,7 +1788,7 @@ intgo _wrap_perigee_sampler_add_presence_capi_f8a1376ef489e689(perigee_sampler *
 }
 
 
-intgo _wrap_perigee_sampler_add_frequency_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, double _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_sampler_add_frequency_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, double _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   double arg2 ;
   size_t arg3 ;
@@ -1762,7 +1807,7 @@ intgo _wrap_perigee_sampler_add_frequency_capi_f8a1376ef489e689(perigee_sampler 
 }
 
 
-intgo _wrap_perigee_sampler_add_bias_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, intgo *_swig_go_1, float *_swig_go_2, long long _swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_perigee_sampler_add_bias_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, intgo *_swig_go_1, float *_swig_go_2, long long _swig_go_3, perigee_error **_swig_go_4) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   int32_t *arg2 = (int32_t *) 0 ;
   float *arg3 = (float *) 0 ;
@@ -1783,7 +1828,7 @@ intgo _wrap_perigee_sampler_add_bias_capi_f8a1376ef489e689(perigee_sampler *_swi
 }
 
 
-intgo _wrap_perigee_sampler_add_temperature_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, double _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_sampler_add_temperature_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, double _swig_go_1, perigee_error **_swig_go_2) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   double arg2 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -1800,7 +1845,7 @@ intgo _wrap_perigee_sampler_add_temperature_capi_f8a1376ef489e689(perigee_sample
 }
 
 
-intgo _wrap_perigee_sampler_add_top_k_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, long long _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_sampler_add_top_k_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, long long _swig_go_1, perigee_error **_swig_go_2) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   size_t arg2 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -1817,7 +1862,7 @@ intgo _wrap_perigee_sampler_add_top_k_capi_f8a1376ef489e689(perigee_sampler *_sw
 }
 
 
-intgo _wrap_perigee_sampler_add_top_p_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, double _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_sampler_add_top_p_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, double _swig_go_1, perigee_error **_swig_go_2) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   double arg2 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -1834,7 +1879,7 @@ intgo _wrap_perigee_sampler_add_top_p_capi_f8a1376ef489e689(perigee_sampler *_sw
 }
 
 
-intgo _wrap_perigee_sampler_add_min_p_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, double _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_sampler_add_min_p_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, double _swig_go_1, perigee_error **_swig_go_2) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   double arg2 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -1851,7 +1896,7 @@ intgo _wrap_perigee_sampler_add_min_p_capi_f8a1376ef489e689(perigee_sampler *_sw
 }
 
 
-intgo _wrap_perigee_sampler_add_greedy_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, perigee_error **_swig_go_1) {
+intgo _wrap_perigee_sampler_add_greedy_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, perigee_error **_swig_go_1) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   perigee_error **arg2 = (perigee_error **) 0 ;
   perigee_status result;
@@ -1866,7 +1911,7 @@ intgo _wrap_perigee_sampler_add_greedy_capi_f8a1376ef489e689(perigee_sampler *_s
 }
 
 
-void _wrap_perigee_sampler_set_seed_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, long long _swig_go_1) {
+void _wrap_perigee_sampler_set_seed_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, long long _swig_go_1) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   uint64_t arg2 ;
   
@@ -1878,7 +1923,7 @@ void _wrap_perigee_sampler_set_seed_capi_f8a1376ef489e689(perigee_sampler *_swig
 }
 
 
-intgo _wrap_perigee_sampler_sample_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, float *_swig_go_1, long long _swig_go_2, intgo *_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_perigee_sampler_sample_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, float *_swig_go_1, long long _swig_go_2, intgo *_swig_go_3, perigee_error **_swig_go_4) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   float *arg2 = (float *) 0 ;
   size_t arg3 ;
@@ -1899,7 +1944,7 @@ intgo _wrap_perigee_sampler_sample_capi_f8a1376ef489e689(perigee_sampler *_swig_
 }
 
 
-intgo _wrap_perigee_sampler_accept_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, intgo *_swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_sampler_accept_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, intgo *_swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   int32_t *arg2 = (int32_t *) 0 ;
   size_t arg3 ;
@@ -1918,7 +1963,7 @@ intgo _wrap_perigee_sampler_accept_capi_f8a1376ef489e689(perigee_sampler *_swig_
 }
 
 
-void _wrap_perigee_sampler_reset_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0) {
+void _wrap_perigee_sampler_reset_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   
   arg1 = *(perigee_sampler * *)&_swig_go_0; 
@@ -1928,7 +1973,7 @@ void _wrap_perigee_sampler_reset_capi_f8a1376ef489e689(perigee_sampler *_swig_go
 }
 
 
-intgo _wrap_perigee_constraint_from_schema_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, perigee_constraint **_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_perigee_constraint_from_schema_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, perigee_constraint **_swig_go_3, perigee_error **_swig_go_4) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -1954,7 +1999,7 @@ intgo _wrap_perigee_constraint_from_schema_capi_f8a1376ef489e689(perigee_tokeniz
 }
 
 
-intgo _wrap_perigee_constraint_from_regex_capi_f8a1376ef489e689(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, perigee_constraint **_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_perigee_constraint_from_regex_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, perigee_constraint **_swig_go_3, perigee_error **_swig_go_4) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -1980,7 +2025,7 @@ intgo _wrap_perigee_constraint_from_regex_capi_f8a1376ef489e689(perigee_tokenize
 }
 
 
-intgo _wrap_perigee_constraint_clone_capi_f8a1376ef489e689(perigee_constraint *_swig_go_0, perigee_constraint **_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_constraint_clone_capi_2bfa8f478e6d9b1d(perigee_constraint *_swig_go_0, perigee_constraint **_swig_go_1, perigee_error **_swig_go_2) {
   perigee_constraint *arg1 = (perigee_constraint *) 0 ;
   perigee_constraint **arg2 = (perigee_constraint **) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -1997,7 +2042,7 @@ intgo _wrap_perigee_constraint_clone_capi_f8a1376ef489e689(perigee_constraint *_
 }
 
 
-void _wrap_perigee_constraint_free_capi_f8a1376ef489e689(perigee_constraint *_swig_go_0) {
+void _wrap_perigee_constraint_free_capi_2bfa8f478e6d9b1d(perigee_constraint *_swig_go_0) {
   perigee_constraint *arg1 = (perigee_constraint *) 0 ;
   
   arg1 = *(perigee_constraint * *)&_swig_go_0; 
@@ -2007,7 +2052,7 @@ void _wrap_perigee_constraint_free_capi_f8a1376ef489e689(perigee_constraint *_sw
 }
 
 
-intgo _wrap_perigee_constraint_allowed_capi_f8a1376ef489e689(perigee_constraint *_swig_go_0, long long **_swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_constraint_allowed_capi_2bfa8f478e6d9b1d(perigee_constraint *_swig_go_0, long long **_swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
   perigee_constraint *arg1 = (perigee_constraint *) 0 ;
   uint64_t **arg2 = (uint64_t **) 0 ;
   size_t *arg3 = (size_t *) 0 ;
@@ -2026,7 +2071,7 @@ intgo _wrap_perigee_constraint_allowed_capi_f8a1376ef489e689(perigee_constraint 
 }
 
 
-intgo _wrap_perigee_constraint_accept_capi_f8a1376ef489e689(perigee_constraint *_swig_go_0, intgo _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_constraint_accept_capi_2bfa8f478e6d9b1d(perigee_constraint *_swig_go_0, intgo _swig_go_1, perigee_error **_swig_go_2) {
   perigee_constraint *arg1 = (perigee_constraint *) 0 ;
   int32_t arg2 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -2043,7 +2088,7 @@ intgo _wrap_perigee_constraint_accept_capi_f8a1376ef489e689(perigee_constraint *
 }
 
 
-intgo _wrap_perigee_constraint_complete_capi_f8a1376ef489e689(perigee_constraint *_swig_go_0) {
+intgo _wrap_perigee_constraint_complete_capi_2bfa8f478e6d9b1d(perigee_constraint *_swig_go_0) {
   perigee_constraint *arg1 = (perigee_constraint *) 0 ;
   int result;
   intgo _swig_go_result;
@@ -2056,7 +2101,7 @@ intgo _wrap_perigee_constraint_complete_capi_f8a1376ef489e689(perigee_constraint
 }
 
 
-intgo _wrap_perigee_sampler_sample_constrained_capi_f8a1376ef489e689(perigee_sampler *_swig_go_0, float *_swig_go_1, long long _swig_go_2, perigee_constraint *_swig_go_3, intgo *_swig_go_4, perigee_error **_swig_go_5) {
+intgo _wrap_perigee_sampler_sample_constrained_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, float *_swig_go_1, long long _swig_go_2, perigee_constraint *_swig_go_3, intgo *_swig_go_4, perigee_error **_swig_go_5) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   float *arg2 = (float *) 0 ;
   size_t arg3 ;
@@ -2079,7 +2124,290 @@ intgo _wrap_perigee_sampler_sample_constrained_capi_f8a1376ef489e689(perigee_sam
 }
 
 
-intgo _wrap_perigee_session_fork_capi_f8a1376ef489e689(perigee_session *_swig_go_0, perigee_session **_swig_go_1, perigee_error **_swig_go_2) {
+_gostring_ _wrap_perigee_finish_name_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
+  perigee_finish arg1 ;
+  char *result = 0 ;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (perigee_finish)_swig_go_0; 
+  
+  result = (char *)perigee_finish_name(arg1);
+  _swig_go_result = Swig_AllocateString((char*)result, result ? strlen((char*)result) : 0); 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_generation_options_new_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, struct perigee_generation_options **_swig_go_1, perigee_error **_swig_go_2) {
+  perigee_context *arg1 = (perigee_context *) 0 ;
+  perigee_generation_options **arg2 = (perigee_generation_options **) 0 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_context * *)&_swig_go_0; 
+  arg2 = *(perigee_generation_options ***)&_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_generation_options_new(arg1,arg2,arg3);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_perigee_generation_options_free_capi_2bfa8f478e6d9b1d(struct perigee_generation_options *_swig_go_0) {
+  perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
+  
+  arg1 = *(perigee_generation_options **)&_swig_go_0; 
+  
+  perigee_generation_options_free(arg1);
+  
+}
+
+
+intgo _wrap_perigee_generation_options_set_sampler_capi_2bfa8f478e6d9b1d(struct perigee_generation_options *_swig_go_0, perigee_sampler *_swig_go_1, perigee_error **_swig_go_2) {
+  perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
+  perigee_sampler *arg2 = (perigee_sampler *) 0 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_generation_options **)&_swig_go_0; 
+  arg2 = *(perigee_sampler * *)&_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_generation_options_set_sampler(arg1,(struct perigee_sampler const *)arg2,arg3);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_generation_options_set_constraint_capi_2bfa8f478e6d9b1d(struct perigee_generation_options *_swig_go_0, perigee_constraint *_swig_go_1, perigee_error **_swig_go_2) {
+  perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
+  perigee_constraint *arg2 = (perigee_constraint *) 0 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_generation_options **)&_swig_go_0; 
+  arg2 = *(perigee_constraint * *)&_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_generation_options_set_constraint(arg1,(struct perigee_constraint const *)arg2,arg3);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_generation_options_set_max_tokens_capi_2bfa8f478e6d9b1d(struct perigee_generation_options *_swig_go_0, long long _swig_go_1, perigee_error **_swig_go_2) {
+  perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
+  int64_t arg2 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_generation_options **)&_swig_go_0; 
+  arg2 = (int64_t)_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_generation_options_set_max_tokens(arg1,arg2,arg3);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_generation_options_add_stop_id_capi_2bfa8f478e6d9b1d(struct perigee_generation_options *_swig_go_0, intgo _swig_go_1, perigee_error **_swig_go_2) {
+  perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
+  int32_t arg2 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_generation_options **)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_generation_options_add_stop_id(arg1,arg2,arg3);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_generation_options_set_default_stops_capi_2bfa8f478e6d9b1d(struct perigee_generation_options *_swig_go_0, intgo _swig_go_1, perigee_error **_swig_go_2) {
+  perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
+  int arg2 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_generation_options **)&_swig_go_0; 
+  arg2 = (int)_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_generation_options_set_default_stops(arg1,arg2,arg3);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_generation_options_add_stop_string_capi_2bfa8f478e6d9b1d(struct perigee_generation_options *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
+  perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_generation_options **)&_swig_go_0; 
+  
+  arg2 = (char *)malloc(_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, _swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (size_t)_swig_go_2; 
+  arg4 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)perigee_generation_options_add_stop_string(arg1,(char const *)arg2,arg3,arg4);
+  _swig_go_result = (intgo)result; 
+  free(arg2); 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_generation_options_set_log_probabilities_capi_2bfa8f478e6d9b1d(struct perigee_generation_options *_swig_go_0, intgo _swig_go_1, perigee_error **_swig_go_2) {
+  perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
+  int32_t arg2 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_generation_options **)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_generation_options_set_log_probabilities(arg1,arg2,arg3);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_generation_options_set_cancel_capi_2bfa8f478e6d9b1d(struct perigee_generation_options *_swig_go_0, perigee_cancel *_swig_go_1, perigee_error **_swig_go_2) {
+  perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
+  perigee_cancel *arg2 = (perigee_cancel *) 0 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_generation_options **)&_swig_go_0; 
+  arg2 = *(perigee_cancel * *)&_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_generation_options_set_cancel(arg1,arg2,arg3);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_generation_new_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, intgo *_swig_go_1, long long _swig_go_2, struct perigee_generation_options *_swig_go_3, struct perigee_generation **_swig_go_4, perigee_error **_swig_go_5) {
+  perigee_session *arg1 = (perigee_session *) 0 ;
+  int32_t *arg2 = (int32_t *) 0 ;
+  size_t arg3 ;
+  perigee_generation_options *arg4 = (perigee_generation_options *) 0 ;
+  perigee_generation **arg5 = (perigee_generation **) 0 ;
+  perigee_error **arg6 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_session * *)&_swig_go_0; 
+  arg2 = *(int32_t **)&_swig_go_1; 
+  arg3 = (size_t)_swig_go_2; 
+  arg4 = *(perigee_generation_options **)&_swig_go_3; 
+  arg5 = *(perigee_generation ***)&_swig_go_4; 
+  arg6 = (perigee_error **)_swig_go_5; 
+  
+  result = (perigee_status)perigee_generation_new(arg1,(int const *)arg2,arg3,(struct perigee_generation_options const *)arg4,arg5,arg6);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_generation_next_capi_2bfa8f478e6d9b1d(struct perigee_generation *_swig_go_0, struct perigee_generated *_swig_go_1, perigee_error **_swig_go_2) {
+  perigee_generation *arg1 = (perigee_generation *) 0 ;
+  perigee_generated *arg2 = (perigee_generated *) 0 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_generation **)&_swig_go_0; 
+  arg2 = *(perigee_generated **)&_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_generation_next(arg1,arg2,arg3);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_perigee_generation_free_capi_2bfa8f478e6d9b1d(struct perigee_generation *_swig_go_0) {
+  perigee_generation *arg1 = (perigee_generation *) 0 ;
+  
+  arg1 = *(perigee_generation **)&_swig_go_0; 
+  
+  perigee_generation_free(arg1);
+  
+}
+
+
+intgo _wrap_perigee_generate_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, intgo *_swig_go_1, long long _swig_go_2, struct perigee_generation_options *_swig_go_3, void* _swig_go_4, void *_swig_go_5, intgo *_swig_go_6, perigee_error **_swig_go_7) {
+  perigee_session *arg1 = (perigee_session *) 0 ;
+  int32_t *arg2 = (int32_t *) 0 ;
+  size_t arg3 ;
+  perigee_generation_options *arg4 = (perigee_generation_options *) 0 ;
+  perigee_generate_fn arg5 = (perigee_generate_fn) 0 ;
+  void *arg6 = (void *) 0 ;
+  perigee_finish *arg7 = (perigee_finish *) 0 ;
+  perigee_error **arg8 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_session * *)&_swig_go_0; 
+  arg2 = *(int32_t **)&_swig_go_1; 
+  arg3 = (size_t)_swig_go_2; 
+  arg4 = *(perigee_generation_options **)&_swig_go_3; 
+  arg5 = *(perigee_generate_fn *)&_swig_go_4; 
+  arg6 = *(void **)&_swig_go_5; 
+  arg7 = *(perigee_finish **)&_swig_go_6; 
+  arg8 = (perigee_error **)_swig_go_7; 
+  
+  result = (perigee_status)perigee_generate(arg1,(int const *)arg2,arg3,(struct perigee_generation_options const *)arg4,arg5,arg6,arg7,arg8);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_score_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, intgo *_swig_go_1, long long _swig_go_2, double *_swig_go_3, perigee_cancel *_swig_go_4, perigee_error **_swig_go_5) {
+  perigee_session *arg1 = (perigee_session *) 0 ;
+  int32_t *arg2 = (int32_t *) 0 ;
+  size_t arg3 ;
+  double *arg4 = (double *) 0 ;
+  perigee_cancel *arg5 = (perigee_cancel *) 0 ;
+  perigee_error **arg6 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_session * *)&_swig_go_0; 
+  arg2 = *(int32_t **)&_swig_go_1; 
+  arg3 = (size_t)_swig_go_2; 
+  arg4 = *(double **)&_swig_go_3; 
+  arg5 = *(perigee_cancel * *)&_swig_go_4; 
+  arg6 = (perigee_error **)_swig_go_5; 
+  
+  result = (perigee_status)perigee_score(arg1,(int const *)arg2,arg3,arg4,arg5,arg6);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_session_fork_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, perigee_session **_swig_go_1, perigee_error **_swig_go_2) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   perigee_session **arg2 = (perigee_session **) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -2096,7 +2424,7 @@ intgo _wrap_perigee_session_fork_capi_f8a1376ef489e689(perigee_session *_swig_go
 }
 
 
-intgo _wrap_perigee_session_rewind_capi_f8a1376ef489e689(perigee_session *_swig_go_0, long long _swig_go_1, long long *_swig_go_2, perigee_cancel *_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_perigee_session_rewind_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, long long _swig_go_1, long long *_swig_go_2, perigee_cancel *_swig_go_3, perigee_error **_swig_go_4) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   int64_t arg2 ;
   int64_t *arg3 = (int64_t *) 0 ;
@@ -2117,7 +2445,7 @@ intgo _wrap_perigee_session_rewind_capi_f8a1376ef489e689(perigee_session *_swig_
 }
 
 
-intgo _wrap_perigee_prefix_cache_new_capi_f8a1376ef489e689(perigee_model *_swig_go_0, long long _swig_go_1, perigee_prefix_cache **_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_prefix_cache_new_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0, long long _swig_go_1, perigee_prefix_cache **_swig_go_2, perigee_error **_swig_go_3) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   int64_t arg2 ;
   perigee_prefix_cache **arg3 = (perigee_prefix_cache **) 0 ;
@@ -2136,7 +2464,7 @@ intgo _wrap_perigee_prefix_cache_new_capi_f8a1376ef489e689(perigee_model *_swig_
 }
 
 
-void _wrap_perigee_prefix_cache_free_capi_f8a1376ef489e689(perigee_prefix_cache *_swig_go_0) {
+void _wrap_perigee_prefix_cache_free_capi_2bfa8f478e6d9b1d(perigee_prefix_cache *_swig_go_0) {
   perigee_prefix_cache *arg1 = (perigee_prefix_cache *) 0 ;
   
   arg1 = *(perigee_prefix_cache * *)&_swig_go_0; 
@@ -2146,7 +2474,7 @@ void _wrap_perigee_prefix_cache_free_capi_f8a1376ef489e689(perigee_prefix_cache 
 }
 
 
-intgo _wrap_perigee_prefix_cache_put_capi_f8a1376ef489e689(perigee_prefix_cache *_swig_go_0, perigee_session *_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_prefix_cache_put_capi_2bfa8f478e6d9b1d(perigee_prefix_cache *_swig_go_0, perigee_session *_swig_go_1, perigee_error **_swig_go_2) {
   perigee_prefix_cache *arg1 = (perigee_prefix_cache *) 0 ;
   perigee_session *arg2 = (perigee_session *) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -2163,7 +2491,7 @@ intgo _wrap_perigee_prefix_cache_put_capi_f8a1376ef489e689(perigee_prefix_cache 
 }
 
 
-intgo _wrap_perigee_prefix_cache_get_capi_f8a1376ef489e689(perigee_prefix_cache *_swig_go_0, _goslice_ _swig_go_1, perigee_options *_swig_go_2, perigee_session **_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_perigee_prefix_cache_get_capi_2bfa8f478e6d9b1d(perigee_prefix_cache *_swig_go_0, _goslice_ _swig_go_1, perigee_options *_swig_go_2, perigee_session **_swig_go_3, perigee_error **_swig_go_4) {
   perigee_prefix_cache *arg1 = (perigee_prefix_cache *) 0 ;
   int32_t *arg2 = (int32_t *) 0 ;
   size_t arg3 ;
@@ -2185,7 +2513,7 @@ intgo _wrap_perigee_prefix_cache_get_capi_f8a1376ef489e689(perigee_prefix_cache 
 }
 
 
-long long _wrap_perigee_prefix_cache_bytes_capi_f8a1376ef489e689(perigee_prefix_cache *_swig_go_0) {
+long long _wrap_perigee_prefix_cache_bytes_capi_2bfa8f478e6d9b1d(perigee_prefix_cache *_swig_go_0) {
   perigee_prefix_cache *arg1 = (perigee_prefix_cache *) 0 ;
   int64_t result;
   long long _swig_go_result;
@@ -2198,7 +2526,7 @@ long long _wrap_perigee_prefix_cache_bytes_capi_f8a1376ef489e689(perigee_prefix_
 }
 
 
-intgo _wrap_perigee_state_size_capi_f8a1376ef489e689(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_state_size_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   perigee_sampler *arg2 = (perigee_sampler *) 0 ;
   size_t *arg3 = (size_t *) 0 ;
@@ -2217,7 +2545,7 @@ intgo _wrap_perigee_state_size_capi_f8a1376ef489e689(perigee_session *_swig_go_0
 }
 
 
-intgo _wrap_perigee_state_save_capi_f8a1376ef489e689(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, _goslice_ _swig_go_2, long long *_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_perigee_state_save_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, _goslice_ _swig_go_2, long long *_swig_go_3, perigee_error **_swig_go_4) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   perigee_sampler *arg2 = (perigee_sampler *) 0 ;
   void *arg3 = (void *) 0 ;
@@ -2239,7 +2567,7 @@ intgo _wrap_perigee_state_save_capi_f8a1376ef489e689(perigee_session *_swig_go_0
 }
 
 
-intgo _wrap_perigee_state_save_file_capi_f8a1376ef489e689(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, _gostring_ _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_state_save_file_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, _gostring_ _swig_go_2, perigee_error **_swig_go_3) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   perigee_sampler *arg2 = (perigee_sampler *) 0 ;
   char *arg3 = (char *) 0 ;
@@ -2259,7 +2587,7 @@ intgo _wrap_perigee_state_save_file_capi_f8a1376ef489e689(perigee_session *_swig
 }
 
 
-intgo _wrap_perigee_state_load_capi_f8a1376ef489e689(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_state_load_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   perigee_sampler *arg2 = (perigee_sampler *) 0 ;
   void *arg3 = (void *) 0 ;
@@ -2279,7 +2607,7 @@ intgo _wrap_perigee_state_load_capi_f8a1376ef489e689(perigee_session *_swig_go_0
 }
 
 
-intgo _wrap_perigee_state_load_file_capi_f8a1376ef489e689(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, _gostring_ _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_state_load_file_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, _gostring_ _swig_go_2, perigee_error **_swig_go_3) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   perigee_sampler *arg2 = (perigee_sampler *) 0 ;
   char *arg3 = (char *) 0 ;
@@ -2294,6 +2622,117 @@ intgo _wrap_perigee_state_load_file_capi_f8a1376ef489e689(perigee_session *_swig
   arg5 = (perigee_error **)_swig_go_3; 
   
   result = (perigee_status)perigee_state_load_file(arg1,arg2,(char const *)arg3,arg4,arg5);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_queue_new_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0, perigee_options *_swig_go_1, long long _swig_go_2, struct perigee_queue **_swig_go_3, perigee_error **_swig_go_4) {
+  perigee_model *arg1 = (perigee_model *) 0 ;
+  perigee_options *arg2 = (perigee_options *) 0 ;
+  size_t arg3 ;
+  perigee_queue **arg4 = (perigee_queue **) 0 ;
+  perigee_error **arg5 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_model * *)&_swig_go_0; 
+  arg2 = *(perigee_options * *)&_swig_go_1; 
+  arg3 = (size_t)_swig_go_2; 
+  arg4 = *(perigee_queue ***)&_swig_go_3; 
+  arg5 = (perigee_error **)_swig_go_4; 
+  
+  result = (perigee_status)perigee_queue_new(arg1,(struct perigee_options const *)arg2,arg3,arg4,arg5);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_perigee_queue_free_capi_2bfa8f478e6d9b1d(struct perigee_queue *_swig_go_0) {
+  perigee_queue *arg1 = (perigee_queue *) 0 ;
+  
+  arg1 = *(perigee_queue **)&_swig_go_0; 
+  
+  perigee_queue_free(arg1);
+  
+}
+
+
+intgo _wrap_perigee_queue_set_step_seconds_capi_2bfa8f478e6d9b1d(struct perigee_queue *_swig_go_0, double _swig_go_1, perigee_error **_swig_go_2) {
+  perigee_queue *arg1 = (perigee_queue *) 0 ;
+  double arg2 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_queue **)&_swig_go_0; 
+  arg2 = (double)_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_queue_set_step_seconds(arg1,arg2,arg3);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_queue_submit_capi_2bfa8f478e6d9b1d(struct perigee_queue *_swig_go_0, intgo *_swig_go_1, long long _swig_go_2, struct perigee_generation_options *_swig_go_3, void* _swig_go_4, void *_swig_go_5, void* _swig_go_6, long long *_swig_go_7, perigee_error **_swig_go_8) {
+  perigee_queue *arg1 = (perigee_queue *) 0 ;
+  int32_t *arg2 = (int32_t *) 0 ;
+  size_t arg3 ;
+  perigee_generation_options *arg4 = (perigee_generation_options *) 0 ;
+  perigee_queue_fn arg5 = (perigee_queue_fn) 0 ;
+  void *arg6 = (void *) 0 ;
+  perigee_release_fn arg7 = (perigee_release_fn) 0 ;
+  int64_t *arg8 = (int64_t *) 0 ;
+  perigee_error **arg9 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_queue **)&_swig_go_0; 
+  arg2 = *(int32_t **)&_swig_go_1; 
+  arg3 = (size_t)_swig_go_2; 
+  arg4 = *(perigee_generation_options **)&_swig_go_3; 
+  arg5 = *(perigee_queue_fn *)&_swig_go_4; 
+  arg6 = *(void **)&_swig_go_5; 
+  arg7 = *(perigee_release_fn *)&_swig_go_6; 
+  arg8 = *(int64_t **)&_swig_go_7; 
+  arg9 = (perigee_error **)_swig_go_8; 
+  
+  result = (perigee_status)perigee_queue_submit(arg1,(int const *)arg2,arg3,(struct perigee_generation_options const *)arg4,arg5,arg6,arg7,arg8,arg9);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_queue_cancel_capi_2bfa8f478e6d9b1d(struct perigee_queue *_swig_go_0, long long _swig_go_1, perigee_error **_swig_go_2) {
+  perigee_queue *arg1 = (perigee_queue *) 0 ;
+  int64_t arg2 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_queue **)&_swig_go_0; 
+  arg2 = (int64_t)_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_queue_cancel(arg1,arg2,arg3);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_perigee_queue_step_capi_2bfa8f478e6d9b1d(struct perigee_queue *_swig_go_0, long long *_swig_go_1, perigee_error **_swig_go_2) {
+  perigee_queue *arg1 = (perigee_queue *) 0 ;
+  size_t *arg2 = (size_t *) 0 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_queue **)&_swig_go_0; 
+  arg2 = *(size_t **)&_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_queue_step(arg1,arg2,arg3);
   _swig_go_result = (intgo)result; 
   return _swig_go_result;
 }

@@ -106,6 +106,223 @@ pub struct perigee_allocator {
     pub user: *mut c_void,
     pub release: Option<unsafe extern "C" fn(*mut c_void)>,
 }
+pub const PERIGEE_KERNEL_VERSION: c_int = 1;
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct perigee_dtype(pub c_uint);
+pub const PERIGEE_DTYPE_NONE: perigee_dtype = perigee_dtype(0);
+pub const PERIGEE_DTYPE_F32: perigee_dtype = perigee_dtype(1);
+pub const PERIGEE_DTYPE_F16: perigee_dtype = perigee_dtype(2);
+pub const PERIGEE_DTYPE_BF16: perigee_dtype = perigee_dtype(3);
+pub const PERIGEE_DTYPE_MXFP4: perigee_dtype = perigee_dtype(4);
+pub const PERIGEE_DTYPE_INT4: perigee_dtype = perigee_dtype(5);
+pub const PERIGEE_DTYPE_FP8: perigee_dtype = perigee_dtype(6);
+pub const PERIGEE_DTYPE_Q8_0: perigee_dtype = perigee_dtype(7);
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_matrix {
+    pub dtype: u32,
+    pub layout: u32,
+    pub rows: usize,
+    pub cols: usize,
+    pub codes: *const c_void,
+    pub scales: *const c_void,
+    pub row_bytes: usize,
+    pub scale_row_bytes: usize,
+    pub scale_dtype: u32,
+    pub reserved: u32,
+}
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct perigee_op(pub c_uint);
+pub const PERIGEE_OP_MATMUL: perigee_op = perigee_op(1);
+pub const PERIGEE_OP_MATMUL_TRANSPOSED: perigee_op = perigee_op(2);
+pub const PERIGEE_OP_GATED_ACTIVATION: perigee_op = perigee_op(3);
+pub const PERIGEE_OP_RMS_NORM: perigee_op = perigee_op(4);
+pub const PERIGEE_OP_SOFTMAX: perigee_op = perigee_op(5);
+pub const PERIGEE_OP_SHORT_CONV: perigee_op = perigee_op(6);
+pub const PERIGEE_OP_KDA: perigee_op = perigee_op(7);
+pub const PERIGEE_OP_ATTENTION: perigee_op = perigee_op(8);
+pub const PERIGEE_OP_RESIDUAL_MIX: perigee_op = perigee_op(9);
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct perigee_precision(pub c_uint);
+pub const PERIGEE_PRECISION_EXACT: perigee_precision = perigee_precision(0);
+pub const PERIGEE_PRECISION_BALANCED: perigee_precision = perigee_precision(1);
+pub const PERIGEE_PRECISION_FAST: perigee_precision = perigee_precision(2);
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct perigee_cpu_feature(pub c_uint);
+pub const PERIGEE_CPU_AVX2: perigee_cpu_feature = perigee_cpu_feature(1);
+pub const PERIGEE_CPU_AVX512: perigee_cpu_feature = perigee_cpu_feature(2);
+pub const PERIGEE_CPU_AVX512_VNNI: perigee_cpu_feature = perigee_cpu_feature(4);
+pub const PERIGEE_CPU_AVX512_BF16: perigee_cpu_feature = perigee_cpu_feature(8);
+pub const PERIGEE_CPU_NEON: perigee_cpu_feature = perigee_cpu_feature(16);
+pub const PERIGEE_CPU_DOTPROD: perigee_cpu_feature = perigee_cpu_feature(32);
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct perigee_kernel_flag(pub c_uint);
+pub const PERIGEE_KERNEL_NONDETERMINISTIC: perigee_kernel_flag = perigee_kernel_flag(1);
+pub const PERIGEE_KERNEL_HOST: perigee_kernel_flag = perigee_kernel_flag(2);
+pub type perigee_kernel_fn = Option<unsafe extern "C" fn()>;
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_matmul_functions {
+    pub packed_bytes: Option<unsafe extern "C" fn(usize) -> usize>,
+    pub pack: Option<unsafe extern "C" fn(*const f32, usize, usize, usize, *mut c_void)>,
+    pub scratch_bytes: Option<unsafe extern "C" fn(usize, usize) -> usize>,
+    pub multiply: Option<unsafe extern "C" fn(*const perigee_matrix, usize, usize, *const c_void, *const u32, usize, *mut f32, usize, *mut c_void)>,
+    pub host: Option<unsafe extern "C" fn(*mut c_void, *const perigee_matrix, usize, usize, *const f32, usize, usize, *mut f32, usize) -> i32>,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_transposed_functions {
+    pub multiply: Option<unsafe extern "C" fn(*const perigee_matrix, usize, usize, *const f32, usize, usize, *mut f32, usize)>,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_gated_functions {
+    pub gated: Option<unsafe extern "C" fn(*const f32, *const f32, usize, c_int, f32, f32, *mut f32)>,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_norm_functions {
+    pub rms_norm: Option<unsafe extern "C" fn(*const f32, *const f32, *const f32, usize, f32, *mut f32)>,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_softmax_functions {
+    pub softmax: Option<unsafe extern "C" fn(*const f32, usize, *mut f32)>,
+    pub sigmoid: Option<unsafe extern "C" fn(*const f32, usize, *mut f32)>,
+    pub sigmoid_gate: Option<unsafe extern "C" fn(*const f32, usize, *mut f32)>,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_conv_job {
+    pub taps: *const f32,
+    pub n_taps: usize,
+    pub channels: usize,
+    pub history: *const f32,
+    pub next: *mut f32,
+    pub u: *const f32,
+    pub ldu: usize,
+    pub m: usize,
+    pub y: *mut f32,
+    pub ldy: usize,
+    pub first: usize,
+    pub count: usize,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_conv_functions {
+    pub conv: Option<unsafe extern "C" fn(*const perigee_conv_job)>,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_kda_job {
+    pub dim: usize,
+    pub m: usize,
+    pub state: *const f32,
+    pub next: *mut f32,
+    pub pending: *const f32,
+    pub next_pending: *mut f32,
+    pub q: *const f32,
+    pub k: *const f32,
+    pub v: *const f32,
+    pub f: *const f32,
+    pub ld: usize,
+    pub dt_bias: *const f32,
+    pub rate: f32,
+    pub has_lower_bound: u32,
+    pub lower_bound: f32,
+    pub beta: *const f32,
+    pub ldbeta: usize,
+    pub out: *mut f32,
+    pub ldo: usize,
+    pub scratch: *mut f32,
+}
+pub const PERIGEE_KDA_PANEL: c_int = 64;
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_kda_functions {
+    pub run: Option<unsafe extern "C" fn(*const perigee_kda_job)>,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_attention_tile {
+    pub rank: usize,
+    pub rope: usize,
+    pub rows: usize,
+    pub q: *const f32,
+    pub scale: f32,
+    pub bf16: u32,
+    pub latent: *const c_void,
+    pub keys: usize,
+    pub visible: *const u32,
+    pub max: *mut f32,
+    pub sum: *mut f32,
+    pub z: *mut f32,
+    pub scratch: *mut f32,
+    pub next: *const c_void,
+}
+pub const PERIGEE_ATTENTION_GROUP: c_int = 6;
+pub const PERIGEE_ATTENTION_KEYS: c_int = 64;
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_attention_functions {
+    pub tile: Option<unsafe extern "C" fn(*const perigee_attention_tile)>,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_mix_functions {
+    pub mix: Option<unsafe extern "C" fn(*const *const f32, usize, usize, *const f32, usize, f32, *mut f32, *mut f32)>,
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct perigee_kernel_row {
+    pub struct_size: usize,
+    pub op: u32,
+    pub dtype: u32,
+    pub precision: u32,
+    pub flags: u32,
+    pub features: u64,
+    pub priority: i32,
+    pub reserved: u32,
+    pub error_bound: f64,
+    pub name: *const c_char,
+    pub isa: *const c_char,
+    pub numerics: *const c_char,
+    pub signature: *const c_char,
+    pub row_tile: usize,
+    pub token_tile: usize,
+    pub user: *mut c_void,
+    pub run: perigee_kernel_row_run,
+}
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub union perigee_kernel_row_run {
+    pub functions: [perigee_kernel_fn; 8],
+    pub matmul: perigee_matmul_functions,
+    pub transposed: perigee_transposed_functions,
+    pub gated: perigee_gated_functions,
+    pub norm: perigee_norm_functions,
+    pub softmax: perigee_softmax_functions,
+    pub conv: perigee_conv_functions,
+    pub kda: perigee_kda_functions,
+    pub attention: perigee_attention_functions,
+    pub mix: perigee_mix_functions,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_kernel_registry {
+    pub struct_size: usize,
+    pub version: u32,
+    pub reserved: u32,
+    pub features: u64,
+    pub self_: *mut c_void,
+    pub add: Option<unsafe extern "C" fn(*mut c_void, *const perigee_kernel_row) -> i32>,
+}
+pub type perigee_kernel_plugin_fn = Option<unsafe extern "C" fn(*const perigee_kernel_registry) -> i32>;
 #[repr(C)]
 pub struct perigee_context {
     _data: [u8; 0],
@@ -337,6 +554,43 @@ pub struct perigee_constraint {
     _data: [u8; 0],
     _marker: PhantomData<(*mut u8, PhantomPinned)>,
 }
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct perigee_finish(pub c_uint);
+pub const PERIGEE_FINISH_NONE: perigee_finish = perigee_finish(0);
+pub const PERIGEE_FINISH_STOP: perigee_finish = perigee_finish(1);
+pub const PERIGEE_FINISH_STOP_STRING: perigee_finish = perigee_finish(2);
+pub const PERIGEE_FINISH_LENGTH: perigee_finish = perigee_finish(3);
+pub const PERIGEE_FINISH_CANCELLED: perigee_finish = perigee_finish(4);
+pub const PERIGEE_FINISH_CONTEXT_FULL: perigee_finish = perigee_finish(5);
+pub const PERIGEE_FINISH_CALLBACK: perigee_finish = perigee_finish(6);
+#[repr(C)]
+pub struct perigee_generation_options {
+    _data: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_generated {
+    pub struct_size: usize,
+    pub finish: perigee_finish,
+    pub id: i32,
+    pub text: *const c_char,
+    pub text_length: usize,
+    pub log_probability: f64,
+    pub top_ids: *const i32,
+    pub top_log_probabilities: *const f64,
+    pub top_count: usize,
+    pub seconds: f64,
+    pub prompt_tokens: i64,
+    pub tokens: i64,
+}
+#[repr(C)]
+pub struct perigee_generation {
+    _data: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+pub type perigee_generate_fn = Option<unsafe extern "C" fn(*const perigee_generated, *mut c_void) -> c_int>;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct perigee_batch_item {
@@ -357,6 +611,12 @@ pub struct perigee_prefix_cache {
 }
 pub type perigee_write_fn = Option<unsafe extern "C" fn(*const c_void, usize, *mut c_void) -> c_int>;
 pub type perigee_read_fn = Option<unsafe extern "C" fn(*mut c_void, usize, *mut c_void) -> i64>;
+#[repr(C)]
+pub struct perigee_queue {
+    _data: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+pub type perigee_queue_fn = Option<unsafe extern "C" fn(i64, *const perigee_generated, *const perigee_error, *mut c_void) -> c_int>;
 extern "C" {
     pub fn perigee_version() -> *const c_char;
     pub fn perigee_abi_version() -> i32;
@@ -387,6 +647,9 @@ extern "C" {
     pub fn perigee_context_threads(context: *const perigee_context) -> usize;
     pub fn perigee_context_kernel_count(context: *const perigee_context) -> usize;
     pub fn perigee_context_kernel(context: *const perigee_context, index: usize, out: *mut perigee_kernel_info, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_kernel_set_new(out: *mut *mut perigee_kernel_set, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_kernel_set_add(set: *mut perigee_kernel_set, row: *const perigee_kernel_row, release: perigee_release_fn, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_kernel_set_free(set: *mut perigee_kernel_set);
     pub fn perigee_model_load(context: *mut perigee_context, path: *const c_char, length: usize, options: *const perigee_options, progress: perigee_progress_fn, progress_user: *mut c_void, cancel: *mut perigee_cancel, out: *mut *mut perigee_model, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_model_free(model: *mut perigee_model);
     pub fn perigee_model_get_info(model: *const perigee_model, out: *mut perigee_model_info, err: *mut *mut perigee_error) -> perigee_status;
@@ -458,6 +721,22 @@ extern "C" {
     pub fn perigee_constraint_accept(constraint: *mut perigee_constraint, id: i32, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_constraint_complete(constraint: *const perigee_constraint) -> c_int;
     pub fn perigee_sampler_sample_constrained(sampler: *mut perigee_sampler, logits: *const f32, count: usize, constraint: *mut perigee_constraint, id: *mut i32, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_finish_name(finish: perigee_finish) -> *const c_char;
+    pub fn perigee_generation_options_new(context: *mut perigee_context, out: *mut *mut perigee_generation_options, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_generation_options_free(options: *mut perigee_generation_options);
+    pub fn perigee_generation_options_set_sampler(options: *mut perigee_generation_options, sampler: *const perigee_sampler, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_generation_options_set_constraint(options: *mut perigee_generation_options, constraint: *const perigee_constraint, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_generation_options_set_max_tokens(options: *mut perigee_generation_options, count: i64, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_generation_options_add_stop_id(options: *mut perigee_generation_options, id: i32, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_generation_options_set_default_stops(options: *mut perigee_generation_options, enabled: c_int, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_generation_options_add_stop_string(options: *mut perigee_generation_options, text: *const c_char, length: usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_generation_options_set_log_probabilities(options: *mut perigee_generation_options, top: i32, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_generation_options_set_cancel(options: *mut perigee_generation_options, cancel: *mut perigee_cancel, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_generation_new(session: *mut perigee_session, prompt: *const i32, count: usize, options: *const perigee_generation_options, out: *mut *mut perigee_generation, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_generation_next(generation: *mut perigee_generation, out: *mut perigee_generated, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_generation_free(generation: *mut perigee_generation);
+    pub fn perigee_generate(session: *mut perigee_session, prompt: *const i32, count: usize, options: *const perigee_generation_options, callback: perigee_generate_fn, user: *mut c_void, finish: *mut perigee_finish, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_score(session: *mut perigee_session, ids: *const i32, count: usize, out: *mut f64, cancel: *mut perigee_cancel, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_decode_batch(items: *mut perigee_batch_item, count: usize, cancel: *mut perigee_cancel, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_session_tokens(session: *const perigee_session, tokens: *mut *const i32) -> usize;
     pub fn perigee_session_fork(session: *mut perigee_session, out: *mut *mut perigee_session, err: *mut *mut perigee_error) -> perigee_status;
@@ -475,4 +754,10 @@ extern "C" {
     pub fn perigee_state_load(session: *mut perigee_session, sampler: *mut perigee_sampler, buffer: *const c_void, size: usize, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_state_load_from(session: *mut perigee_session, sampler: *mut perigee_sampler, read: perigee_read_fn, user: *mut c_void, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_state_load_file(session: *mut perigee_session, sampler: *mut perigee_sampler, path: *const c_char, length: usize, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_queue_new(model: *mut perigee_model, options: *const perigee_options, active: usize, out: *mut *mut perigee_queue, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_queue_free(queue: *mut perigee_queue);
+    pub fn perigee_queue_set_step_seconds(queue: *mut perigee_queue, seconds: f64, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_queue_submit(queue: *mut perigee_queue, prompt: *const i32, count: usize, options: *const perigee_generation_options, callback: perigee_queue_fn, user: *mut c_void, release: perigee_release_fn, request: *mut i64, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_queue_cancel(queue: *mut perigee_queue, request: i64, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_queue_step(queue: *mut perigee_queue, left: *mut usize, err: *mut *mut perigee_error) -> perigee_status;
 }

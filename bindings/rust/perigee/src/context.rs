@@ -1,11 +1,15 @@
 //! Options, cancel handles and the context.
-use crate::error::{call, text, Result};
+use crate::error::{call, text, Error, Result};
+use crate::kernel::KernelSet;
 use perigee_sys as sys;
 use std::ffi::CString;
 use std::mem;
+use std::os::raw::{c_char, c_int, c_void};
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr::{self, NonNull};
 
 /// Options by name, as the C library lists them: threads, kernels, precision, weights, context, chunk …
+#[derive(Debug)]
 pub struct Options(NonNull<sys::perigee_options>);
 unsafe impl Send for Options {}
 
@@ -18,8 +22,9 @@ impl Options {
     }
     /// Set an option from text.
     pub fn set(&mut self, name: &str, value: &str) -> Result<&mut Self> {
-        let name = CString::new(name).unwrap_or_default();
-        let value = CString::new(value).unwrap_or_default();
+        let nul = |_| Error::argument("a NUL in an option");
+        let name = CString::new(name).map_err(nul)?;
+        let value = CString::new(value).map_err(nul)?;
         call(|e| unsafe { sys::perigee_options_set_text(self.0.as_ptr(), name.as_ptr(), value.as_ptr(), e) })?;
         Ok(self)
     }
@@ -35,6 +40,7 @@ impl Drop for Options {
 }
 
 /// A handle by which any thread stops a load, a step or a generation. It stays triggered until reset.
+#[derive(Debug)]
 pub struct Cancel(NonNull<sys::perigee_cancel>);
 unsafe impl Send for Cancel {}
 unsafe impl Sync for Cancel {}
@@ -78,6 +84,7 @@ pub struct Kernel {
     pub weight: String,
     pub isa: String,
     pub origin: String,
+    pub numerics: String,
     pub precision: String,
     pub error_bound: f64,
     pub deterministic: bool,
@@ -85,6 +92,7 @@ pub struct Kernel {
 }
 
 /// Threads and kernel table that models share.
+#[derive(Debug)]
 pub struct Context(pub(crate) NonNull<sys::perigee_context>);
 unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
@@ -92,10 +100,27 @@ unsafe impl Sync for Context {}
 impl Context {
     /// Make one; `None` means defaults.
     pub fn new(options: Option<&Options>) -> Result<Context> {
+        Context::make(options, ptr::null(), None)
+    }
+    /// With a log, which gets level (1 error … 4 all) and line, and rows of the host's own for the kernel table.
+    pub fn with(options: Option<&Options>, log: Option<Log>, kernels: Option<&KernelSet>) -> Result<Context> {
+        match log {
+            None => Context::make(options, ptr::null(), kernels),
+            Some(f) => {
+                let log = sys::perigee_log {
+                    struct_size: mem::size_of::<sys::perigee_log>(),
+                    write: Some(write_log),
+                    user: Box::into_raw(Box::new(f)) as *mut c_void, // released by the library, also on failure
+                    release: Some(release_log),
+                };
+                Context::make(options, &log, kernels)
+            }
+        }
+    }
+    fn make(options: Option<&Options>, log: *const sys::perigee_log, kernels: Option<&KernelSet>) -> Result<Context> {
         let mut p = ptr::null_mut();
-        call(|e| unsafe {
-            sys::perigee_context_new(Options::raw(options), ptr::null(), ptr::null(), ptr::null(), &mut p, e)
-        })?;
+        let set = kernels.map_or(ptr::null(), |k| k.0.as_ptr() as *const _);
+        call(|e| unsafe { sys::perigee_context_new(Options::raw(options), ptr::null(), log, set, &mut p, e) })?;
         Ok(Context(NonNull::new(p).expect("a handle")))
     }
     /// Threads that a step uses.
@@ -116,6 +141,7 @@ impl Context {
                 weight: text(k.weight).unwrap_or_default(),
                 isa: text(k.isa).unwrap_or_default(),
                 origin: text(k.origin).unwrap_or_default(),
+                numerics: text(k.numerics).unwrap_or_default(),
                 precision: text(k.precision).unwrap_or_default(),
                 error_bound: k.error_bound,
                 deterministic: k.deterministic != 0,
@@ -130,4 +156,47 @@ impl Drop for Context {
     fn drop(&mut self) {
         unsafe { sys::perigee_context_free(self.0.as_ptr()) }
     }
+}
+
+/// Takes level and line of a log, on a thread that called in.
+pub type Log = Box<dyn Fn(i32, &str) + Send + Sync>;
+
+unsafe extern "C" fn write_log(level: c_int, message: *const c_char, user: *mut c_void) {
+    let f = &*(user as *const Log);
+    let line = text(message).unwrap_or_default();
+    // a panic must not unwind through C frames, and a log has nowhere to report it
+    let _ = catch_unwind(AssertUnwindSafe(|| f(level, &line)));
+}
+
+unsafe extern "C" fn release_log(user: *mut c_void) {
+    drop(Box::from_raw(user as *mut Log));
+}
+
+/// What is known of an option.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct OptionInfo {
+    pub name: String,
+    pub help: String,
+    pub default: String,
+    pub minimum: f64,
+    pub maximum: f64,
+}
+
+/// All options that the library knows.
+pub fn options() -> Result<Vec<OptionInfo>> {
+    let mut all = Vec::new();
+    for i in 0..unsafe { sys::perigee_option_count() } {
+        let mut d: sys::perigee_option_description = unsafe { mem::zeroed() };
+        d.struct_size = mem::size_of_val(&d);
+        call(|e| unsafe { sys::perigee_option_describe(i, &mut d, e) })?;
+        all.push(OptionInfo {
+            name: text(d.name).unwrap_or_default(),
+            help: text(d.help).unwrap_or_default(),
+            default: text(d.default_text).unwrap_or_default(),
+            minimum: d.minimum,
+            maximum: d.maximum,
+        });
+    }
+    Ok(all)
 }

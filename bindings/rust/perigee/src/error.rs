@@ -62,6 +62,14 @@ pub(crate) fn text(p: *const c_char) -> Option<String> {
     }
 }
 
+/// Bytes that the library lends.
+pub(crate) unsafe fn bytes_of<'a>(p: *const c_char, length: usize) -> &'a [u8] {
+    match length {
+        0 => &[],
+        _ => std::slice::from_raw_parts(p as *const u8, length),
+    }
+}
+
 impl Error {
     pub(crate) fn new(status: Status, message: &str) -> Error {
         Error {
@@ -74,10 +82,17 @@ impl Error {
         }
     }
 
-    /// Copies the C object and frees it.
-    pub(crate) unsafe fn take(status: sys::perigee_status, e: *mut sys::perigee_error) -> Error {
+    pub(crate) fn argument(message: &str) -> Error {
+        Error::new(Status::ARGUMENT, message)
+    }
+    pub(crate) fn unsupported(message: &str) -> Error {
+        Error::new(Status::UNSUPPORTED, message)
+    }
+
+    /// Copies the C object.
+    pub(crate) unsafe fn copy(status: sys::perigee_status, e: *const sys::perigee_error) -> Error {
         let known = |v: i64| if v < 0 { None } else { Some(v) };
-        let made = Error {
+        Error {
             status: Status(status),
             message: match e.is_null() {
                 true => text(sys::perigee_status_text(status)).unwrap_or_default(),
@@ -87,7 +102,12 @@ impl Error {
             file: text(sys::perigee_error_file(e)),
             offset: known(sys::perigee_error_offset(e)),
             layer: known(sys::perigee_error_layer(e)),
-        };
+        }
+    }
+
+    /// Copies the C object and frees it.
+    pub(crate) unsafe fn take(status: sys::perigee_status, e: *mut sys::perigee_error) -> Error {
+        let made = Error::copy(status, e);
         sys::perigee_error_free(e);
         made
     }

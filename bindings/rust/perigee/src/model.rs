@@ -39,9 +39,12 @@ pub struct Info {
 pub struct Plan {
     pub disk_bytes: i64,
     pub resident_bytes: i64,
+    pub relaid_bytes: i64,
+    pub table_bytes: i64,
     pub token_bytes: i64,
     pub session_fixed_bytes: i64,
     pub session_token_bytes: i64,
+    pub cache_block_tokens: i64,
     pub scratch_bytes: i64,
     pub chunk: i64,
     pub context: i64,
@@ -63,6 +66,8 @@ pub struct Component {
     pub instances: i64,
     pub total: i64,
     pub active: i64,
+    pub disk_total: Option<i64>,
+    pub disk_bytes: Option<i64>,
 }
 
 /// Components and totals.
@@ -72,10 +77,17 @@ pub struct Description {
     pub family: String,
     pub parameters: i64,
     pub active: i64,
+    pub disk_parameters: Option<i64>,
+    pub disk_bytes: Option<i64>,
+    pub layers: i64,
+    pub kda_layers: i64,
+    pub mla_layers: i64,
+    pub moe_layers: i64,
     pub components: Vec<Component>,
 }
 
 /// A loaded model: immutable, shared by any number of threads and sessions.
+#[derive(Debug)]
 pub struct Model {
     pub(crate) raw: NonNull<sys::perigee_model>,
 }
@@ -179,9 +191,12 @@ impl Model {
         Ok(Plan {
             disk_bytes: p.disk_bytes,
             resident_bytes: p.resident_bytes,
+            relaid_bytes: p.relaid_bytes,
+            table_bytes: p.table_bytes,
             token_bytes: p.token_bytes,
             session_fixed_bytes: p.session_fixed_bytes,
             session_token_bytes: p.session_token_bytes,
+            cache_block_tokens: p.cache_block_tokens,
             scratch_bytes: p.scratch_bytes,
             chunk: p.chunk,
             context: p.context,
@@ -200,6 +215,14 @@ impl Model {
         let made = read_description(d);
         unsafe { sys::perigee_description_free(d) };
         made
+    }
+}
+
+fn known(value: i64) -> Option<i64> {
+    if value < 0 {
+        None
+    } else {
+        Some(value)
     }
 }
 
@@ -223,12 +246,20 @@ fn read_description(d: *const sys::perigee_description) -> Result<Description> {
             instances: c.instances,
             total: c.total,
             active: c.active,
+            disk_total: known(c.disk_total),
+            disk_bytes: known(c.disk_bytes),
         });
     }
     Ok(Description {
         family: text(t.family).unwrap_or_default(),
         parameters: t.parameters,
         active: t.active,
+        disk_parameters: known(t.disk_parameters),
+        disk_bytes: known(t.disk_bytes),
+        layers: t.layers,
+        kda_layers: t.kda_layers,
+        mla_layers: t.mla_layers,
+        moe_layers: t.moe_layers,
         components,
     })
 }

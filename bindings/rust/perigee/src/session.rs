@@ -2,10 +2,12 @@
 use crate::context::{Cancel, Options};
 use crate::error::{call, Error, Result, Status};
 use crate::model::{path_bytes, Model};
+use crate::sample::Sampler;
 use perigee_sys as sys;
 use std::any::Any;
 use std::io::{self, Read, Write};
 use std::mem;
+use std::ops::ControlFlow;
 use std::os::raw::{c_char, c_int, c_void};
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::path::Path;
@@ -73,10 +75,14 @@ pub struct Statistics {
     pub steps: i64,
     pub seconds: f64,
     pub weight_bytes: i64,
+    pub expert_reads: i64,
+    pub cache_hits: i64,
+    pub wait_seconds: f64,
     pub memory_bytes: i64,
 }
 
 /// State of one sequence. Every call that changes it takes `&mut self`, so that stale logits don't compile.
+#[derive(Debug)]
 pub struct Session {
     pub(crate) raw: NonNull<sys::perigee_session>,
     vocabulary: usize,
@@ -92,7 +98,7 @@ impl Session {
         Session::adopt(p, model.info()?.vocabulary as usize)
     }
 
-    fn adopt(p: *mut sys::perigee_session, vocabulary: usize) -> Result<Session> {
+    pub(crate) fn adopt(p: *mut sys::perigee_session, vocabulary: usize) -> Result<Session> {
         Ok(Session {
             raw: NonNull::new(p).expect("a handle"),
             vocabulary,
@@ -133,6 +139,26 @@ impl Session {
             )
         })?;
         Ok(unsafe { Logits::new(p, rows, self.vocabulary) })
+    }
+
+    /// The bare C call, to measure by.
+    #[doc(hidden)]
+    pub fn decode_raw(&mut self, tokens: &[i32]) -> bool {
+        let (mut p, at, n) = (ptr::null(), tokens.as_ptr(), tokens.len());
+        let last = sys::PERIGEE_LOGITS_LAST;
+        let (raw, none) = (self.raw.as_ptr(), ptr::null_mut());
+        unsafe {
+            sys::perigee_decode_step(
+                raw,
+                at,
+                n,
+                last,
+                &mut p,
+                none as *mut usize,
+                ptr::null_mut(),
+                ptr::null_mut(),
+            ) == sys::PERIGEE_OK
+        }
     }
 
     /// Make the session hold exactly `tokens`, keeping the longest prefix that it has. Also returns its length.
@@ -184,6 +210,24 @@ impl Session {
         })
     }
 
+    /// Bytes that a save takes now.
+    pub fn state_size(&self, sampler: Option<&Sampler>) -> Result<usize> {
+        let mut size = 0;
+        call(|e| unsafe { sys::perigee_state_size(self.raw.as_ptr(), Sampler::raw(sampler), &mut size, e) })?;
+        Ok(size)
+    }
+
+    /// See the residual stream after each layer: layer, position, width, rows one after the other. Break fails the step.
+    pub fn set_trace(&mut self, f: impl FnMut(usize, usize, usize, &[f32]) -> ControlFlow<()> + Send + 'static) {
+        let boxed: Box<Trace> = Box::new(Box::new(f));
+        let user = Box::into_raw(boxed) as *mut c_void; // released by the library
+        unsafe { sys::perigee_session_set_trace(self.raw.as_ptr(), Some(trace), user, Some(release_trace)) }
+    }
+    /// No more trace.
+    pub fn clear_trace(&mut self) {
+        unsafe { sys::perigee_session_set_trace(self.raw.as_ptr(), None, ptr::null_mut(), None) }
+    }
+
     /// Counters since the session was made.
     pub fn statistics(&self) -> Result<Statistics> {
         let mut s: sys::perigee_statistics = unsafe { mem::zeroed() };
@@ -194,40 +238,51 @@ impl Session {
             steps: s.steps,
             seconds: s.seconds,
             weight_bytes: s.weight_bytes,
+            expert_reads: s.expert_reads,
+            cache_hits: s.cache_hits,
+            wait_seconds: s.wait_seconds,
             memory_bytes: s.memory_bytes,
         })
     }
 
-    /// Save position, cache and states to a writer.
-    pub fn save<W: Write>(&self, mut to: W) -> io::Result<()> {
+    /// Save position, cache and states, and a sampler if one is given, to a writer.
+    pub fn save<W: Write>(&self, sampler: Option<&Sampler>, mut to: W) -> io::Result<()> {
         let mut stream = Stream::new(&mut to);
         let result = call(|e| unsafe {
-            sys::perigee_state_save_to(self.raw.as_ptr(), ptr::null(), Some(write::<W>), stream.user(), e)
+            sys::perigee_state_save_to(
+                self.raw.as_ptr(),
+                Sampler::raw(sampler),
+                Some(write::<W>),
+                stream.user(),
+                e,
+            )
         });
         stream.finish(result)
     }
 
     /// Load what `save` wrote; on failure the session is unchanged.
-    pub fn load<R: Read>(&mut self, mut from: R) -> io::Result<()> {
+    pub fn load<R: Read>(&mut self, sampler: Option<&mut Sampler>, mut from: R) -> io::Result<()> {
+        let sampler = sampler.map_or(ptr::null_mut(), |s| s.0.as_ptr());
         let mut stream = Stream::new(&mut from);
         let result = call(|e| unsafe {
-            sys::perigee_state_load_from(self.raw.as_ptr(), ptr::null_mut(), Some(read::<R>), stream.user(), e)
+            sys::perigee_state_load_from(self.raw.as_ptr(), sampler, Some(read::<R>), stream.user(), e)
         });
         stream.finish(result)
     }
 
     /// Save to a file, atomically.
-    pub fn save_file(&self, path: impl AsRef<Path>) -> Result<()> {
+    pub fn save_file(&self, sampler: Option<&Sampler>, path: impl AsRef<Path>) -> Result<()> {
         let b = path_bytes(path.as_ref());
         let at = b.as_ptr() as *const c_char;
-        call(|e| unsafe { sys::perigee_state_save_file(self.raw.as_ptr(), ptr::null(), at, b.len(), e) })
+        call(|e| unsafe { sys::perigee_state_save_file(self.raw.as_ptr(), Sampler::raw(sampler), at, b.len(), e) })
     }
 
     /// Load from a file.
-    pub fn load_file(&mut self, path: impl AsRef<Path>) -> Result<()> {
+    pub fn load_file(&mut self, sampler: Option<&mut Sampler>, path: impl AsRef<Path>) -> Result<()> {
         let b = path_bytes(path.as_ref());
         let at = b.as_ptr() as *const c_char;
-        call(|e| unsafe { sys::perigee_state_load_file(self.raw.as_ptr(), ptr::null_mut(), at, b.len(), e) })
+        let sampler = sampler.map_or(ptr::null_mut(), |s| s.0.as_ptr());
+        call(|e| unsafe { sys::perigee_state_load_file(self.raw.as_ptr(), sampler, at, b.len(), e) })
     }
 }
 
@@ -334,4 +389,28 @@ pub fn decode_batch(sessions: &mut [(&mut Session, &[i32])], cancel: Option<&Can
             Ok(logits.values().to_vec())
         })
         .collect()
+}
+
+type Trace = Box<dyn FnMut(usize, usize, usize, &[f32]) -> ControlFlow<()> + Send>;
+
+unsafe extern "C" fn trace(
+    layer: i64,
+    position: i64,
+    rows: usize,
+    hidden: usize,
+    values: *const f32,
+    user: *mut c_void,
+) -> c_int {
+    let f = &mut *(user as *mut Trace);
+    let values = slice::from_raw_parts(values, rows * hidden);
+    match catch_unwind(AssertUnwindSafe(|| {
+        f(layer as usize, position as usize, hidden, values)
+    })) {
+        Ok(ControlFlow::Continue(())) => 0,
+        _ => 1, // a panic must not unwind through C frames; the step fails
+    }
+}
+
+unsafe extern "C" fn release_trace(user: *mut c_void) {
+    drop(Box::from_raw(user as *mut Trace));
 }
