@@ -9,7 +9,7 @@ work=$(mkdir -p "$3" && cd "$3" && pwd)
 need() {
     for tool in "$@"; do
         command -v "$tool" > /dev/null || {
-            echo "skipped: $tool is not installed; tools/setup.sh bindings brings it"
+            echo "skipped: $tool is not installed; tools/setup.sh check brings it"
             exit 77
         }
     done

@@ -11,6 +11,7 @@ macro_rules! offset {
 
 #[test]
 #[rustfmt::skip]
+#[allow(clippy::assertions_on_constants)]
 fn layout() {
     assert!(perigee_sys::PERIGEE_OK.0 == 0u32);
     assert!(perigee_sys::PERIGEE_E_ARGUMENT.0 == 10u32);

@@ -146,18 +146,10 @@ impl Session {
     pub fn decode_raw(&mut self, tokens: &[i32]) -> bool {
         let (mut p, at, n) = (ptr::null(), tokens.as_ptr(), tokens.len());
         let last = sys::PERIGEE_LOGITS_LAST;
-        let (raw, none) = (self.raw.as_ptr(), ptr::null_mut());
+        let (raw, rows) = (self.raw.as_ptr(), ptr::null_mut());
         unsafe {
-            sys::perigee_decode_step(
-                raw,
-                at,
-                n,
-                last,
-                &mut p,
-                none as *mut usize,
-                ptr::null_mut(),
-                ptr::null_mut(),
-            ) == sys::PERIGEE_OK
+            sys::perigee_decode_step(raw, at, n, last, &mut p, rows, ptr::null_mut(), ptr::null_mut())
+                == sys::PERIGEE_OK
         }
     }
 

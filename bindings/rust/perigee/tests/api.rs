@@ -245,8 +245,8 @@ fn a_kernel_of_the_host() {
         for r in 0..p.count {
             let w: Vec<f64> = p
                 .weights(r)
-                .chunks(4)
-                .map(|b| f32::from_le_bytes(b.try_into().unwrap()) as f64)
+                .chunks(2)
+                .map(|b| f64::from(f32::from_bits(u32::from_le_bytes([0, 0, b[0], b[1]]))))
                 .collect();
             for t in 0..p.tokens {
                 put(
