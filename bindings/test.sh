@@ -22,7 +22,7 @@ export PERIGEE_FIXTURES="$here/../tests/fixtures"
 models() {
     export PERIGEE_TEXT_MODEL="$work/text" PERIGEE_STRAY_MODEL="$work/stray"
     rm -rf "$work/text" "$work/stray"
-    "$build/perigee" synth kimi_k3 "$work/text" --layers 4 --experts 8 --vocab 3584 --shrink 32 > "$work/log"
+    "$build/perigee" synth kimi_k3 "$work/text" --layers 4 --experts 8 --vocab 3256 --shrink 32 > "$work/log"
     cp "$PERIGEE_FIXTURES/text/tiktoken.model" "$work/text/"
     cp -r "$PERIGEE_FIXTURES/golden/kimi_k3" "$work/stray"
     printf '\110\0\0\0\0\0\0\0%-72s\0\0\0\0' \
