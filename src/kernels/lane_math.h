@@ -7,7 +7,7 @@
 /* c[0] + c[1] x + … */
 INLINE lanes lanes_polynomial(lanes x, const float *c, size_t n) {
     lanes r = lanes_set(c[n - 1]);
-#pragma GCC unroll 8
+    UNROLLED(8)
     for (size_t i = n - 1; i-- > 0;) {
         r = lanes_fma(r, x, lanes_set(c[i]));
     }

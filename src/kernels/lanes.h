@@ -12,6 +12,11 @@
 #define LANES 16
 #define INLINE static inline __attribute__((always_inline))
 
+/* Before a loop whose arrays of lanes are to stay in registers; plain lanes have none, and grow when they are unrolled.
+ */
+#define LANES_PRAGMA(text) _Pragma(#text)
+#define UNROLLED(n) LANES_PRAGMA(GCC unroll n)
+
 #if defined(__AVX512F__)
 #include "kernels/lanes_avx512.h"
 #elif defined(__AVX2__) && defined(__FMA__)
@@ -20,6 +25,8 @@
 #include "kernels/lanes_neon.h"
 #else
 #include "kernels/lanes_scalar.h"
+#undef UNROLLED
+#define UNROLLED(n)
 #endif
 
 INLINE lanes lanes_zero(void) {

@@ -1,4 +1,5 @@
-/* What the lanes mean, in plain C. */
+/* What the lanes mean, in plain C. Each operation is a function that is called: sixteen of everything at every place
+ * would make a compiler with sanitizers work for minutes. */
 #ifndef PRG_KERNELS_LANES_SCALAR_H
 #define PRG_KERNELS_LANES_SCALAR_H
 
@@ -6,6 +7,7 @@ typedef struct lanes {
     float v[LANES];
 } lanes;
 
+#define CALLED static __attribute__((noinline, unused))
 #define EACH for (size_t i = 0; i < LANES; i++)
 
 INLINE lanes lanes_set(float x) {
@@ -22,27 +24,27 @@ INLINE void lanes_store(float *p, lanes a) {
     memcpy(p, a.v, sizeof a.v);
 }
 /* The first n <= 16 floats, then zeros. */
-INLINE lanes lanes_load_n(const float *p, size_t n) {
+CALLED lanes lanes_load_n(const float *p, size_t n) {
     lanes r;
     EACH r.v[i] = i < n ? p[i] : 0;
     return r;
 }
-INLINE void lanes_store_n(float *p, size_t n, lanes a) {
+CALLED void lanes_store_n(float *p, size_t n, lanes a) {
     memcpy(p, a.v, n * sizeof(float));
 }
-INLINE lanes lanes_add(lanes a, lanes b) {
+CALLED lanes lanes_add(lanes a, lanes b) {
     EACH a.v[i] += b.v[i];
     return a;
 }
-INLINE lanes lanes_sub(lanes a, lanes b) {
+CALLED lanes lanes_sub(lanes a, lanes b) {
     EACH a.v[i] -= b.v[i];
     return a;
 }
-INLINE lanes lanes_mul(lanes a, lanes b) {
+CALLED lanes lanes_mul(lanes a, lanes b) {
     EACH a.v[i] *= b.v[i];
     return a;
 }
-INLINE lanes lanes_div(lanes a, lanes b) {
+CALLED lanes lanes_div(lanes a, lanes b) {
     EACH a.v[i] /= b.v[i];
     return a;
 }
@@ -53,31 +55,31 @@ INLINE void lanes_stream(float *p, lanes a) {
 }
 INLINE void lanes_stream_end(void) {}
 /* a * b + c, rounded once */
-INLINE lanes lanes_fma(lanes a, lanes b, lanes c) {
+CALLED lanes lanes_fma(lanes a, lanes b, lanes c) {
     EACH a.v[i] = fmaf(a.v[i], b.v[i], c.v[i]);
     return a;
 }
 /* a < b ? a : b */
-INLINE lanes lanes_min(lanes a, lanes b) {
+CALLED lanes lanes_min(lanes a, lanes b) {
     EACH a.v[i] = a.v[i] < b.v[i] ? a.v[i] : b.v[i];
     return a;
 }
 /* a > b ? a : b */
-INLINE lanes lanes_max(lanes a, lanes b) {
+CALLED lanes lanes_max(lanes a, lanes b) {
     EACH a.v[i] = a.v[i] > b.v[i] ? a.v[i] : b.v[i];
     return a;
 }
 /* a < b ? x : y */
-INLINE lanes lanes_if_less(lanes a, lanes b, lanes x, lanes y) {
+CALLED lanes lanes_if_less(lanes a, lanes b, lanes x, lanes y) {
     EACH a.v[i] = a.v[i] < b.v[i] ? x.v[i] : y.v[i];
     return a;
 }
-INLINE lanes lanes_abs(lanes a) {
+CALLED lanes lanes_abs(lanes a) {
     EACH a.v[i] = fabsf(a.v[i]);
     return a;
 }
 /* |a| with the sign of b */
-INLINE lanes lanes_sign(lanes a, lanes b) {
+CALLED lanes lanes_sign(lanes a, lanes b) {
     EACH a.v[i] = copysignf(a.v[i], b.v[i]);
     return a;
 }
@@ -88,14 +90,14 @@ INLINE float power_of_two(int n) {
     return p;
 }
 /* a * 2^n for whole n of magnitude up to 150; of the two products only the second rounds */
-INLINE lanes lanes_scale(lanes a, lanes n) {
+CALLED lanes lanes_scale(lanes a, lanes n) {
     EACH {
         int whole = n.v[i] == n.v[i] ? (int)n.v[i] : 0, low = whole >> 1;
         a.v[i] = a.v[i] * power_of_two(low) * power_of_two(whole - low);
     }
     return a;
 }
-INLINE lanes lanes_load_bf16_n(const uint16_t *p, size_t n) {
+CALLED lanes lanes_load_bf16_n(const uint16_t *p, size_t n) {
     lanes r;
     EACH {
         uint32_t bits = i < n ? (uint32_t)p[i] << 16 : 0;
@@ -104,5 +106,6 @@ INLINE lanes lanes_load_bf16_n(const uint16_t *p, size_t n) {
     return r;
 }
 #undef EACH
+#undef CALLED
 
 #endif

@@ -20,17 +20,17 @@ enum { ATTENTION_WIDE = 1 };
 /* 16 rows of 16 floats to 16 columns. */
 INLINE void transpose_block(const float *from, size_t ld, float *to) {
     __m512 r[16], s[16];
-#pragma GCC unroll 16
+    UNROLLED(16)
     for (size_t i = 0; i < 16; i++) {
         r[i] = _mm512_loadu_ps(from + i * ld);
     }
-#pragma GCC unroll 8
+    UNROLLED(8)
     for (size_t i = 0; i < 16; i += 2) {
         s[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
         s[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
     }
     /* r[4 i + j]: column 4 k + j of rows 4 i … 4 i + 3 in quarter k */
-#pragma GCC unroll 4
+    UNROLLED(4)
     for (size_t i = 0; i < 16; i += 4) {
         __m512d a = _mm512_castps_pd(s[i]), b = _mm512_castps_pd(s[i + 2]);
         __m512d c = _mm512_castps_pd(s[i + 1]), d = _mm512_castps_pd(s[i + 3]);
@@ -39,7 +39,7 @@ INLINE void transpose_block(const float *from, size_t ld, float *to) {
         r[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(c, d));
         r[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(c, d));
     }
-#pragma GCC unroll 4
+    UNROLLED(4)
     for (size_t j = 0; j < 4; j++) {
         __m512 even01 = _mm512_shuffle_f32x4(r[j], r[4 + j], 0x88), odd01 = _mm512_shuffle_f32x4(r[j], r[4 + j], 0xdd);
         __m512 even23 = _mm512_shuffle_f32x4(r[8 + j], r[12 + j], 0x88);
@@ -86,9 +86,9 @@ static void transpose_keys(const float *from, size_t keys, size_t width, float *
 INLINE void score_block(const float *q, const float *keys, size_t count, bool begin, float *score, size_t vectors,
                         const char *ahead, size_t step) {
     lanes s[GROUP][4];
-#pragma GCC unroll 6
+    UNROLLED(6)
     for (size_t i = 0; i < GROUP; i++) {
-#pragma GCC unroll 4
+        UNROLLED(4)
         for (size_t j = 0; j < vectors; j++) {
             s[i][j] = begin ? lanes_zero() : lanes_load(score + i * KEYS + j * LANES);
         }
@@ -96,22 +96,22 @@ INLINE void score_block(const float *q, const float *keys, size_t count, bool be
     for (size_t c = 0; c < count; c++) {
         lanes x[4];
         lanes_prefetch(ahead + c * step);
-#pragma GCC unroll 4
+        UNROLLED(4)
         for (size_t j = 0; j < vectors; j++) {
             x[j] = lanes_load(keys + c * KEYS + j * LANES);
         }
-#pragma GCC unroll 6
+        UNROLLED(6)
         for (size_t i = 0; i < GROUP; i++) {
             lanes b = lanes_set(q[c * GROUP + i]);
-#pragma GCC unroll 4
+            UNROLLED(4)
             for (size_t j = 0; j < vectors; j++) {
                 s[i][j] = lanes_fma(b, x[j], s[i][j]);
             }
         }
     }
-#pragma GCC unroll 6
+    UNROLLED(6)
     for (size_t i = 0; i < GROUP; i++) {
-#pragma GCC unroll 4
+        UNROLLED(4)
         for (size_t j = 0; j < vectors; j++) {
             lanes_store(score + i * KEYS + j * LANES, s[i][j]);
         }
@@ -153,31 +153,31 @@ static void soften(const perigee_attention_tile *tile, size_t row, float *score)
 INLINE void sum_block(const float *weight, const float *latent, size_t width, size_t first, size_t end, float *z,
                       size_t ldz, size_t rows, size_t vectors, size_t tail) {
     lanes a[GROUP][4];
-#pragma GCC unroll 6
+    UNROLLED(6)
     for (size_t i = 0; i < rows; i++) {
-#pragma GCC unroll 4
+        UNROLLED(4)
         for (size_t j = 0; j < vectors; j++) {
             a[i][j] = lanes_load(z + i * ldz + j * LANES);
         }
     }
     for (size_t t = first; t < end; t++) {
         lanes x[4];
-#pragma GCC unroll 4
+        UNROLLED(4)
         for (size_t j = 0; j < vectors; j++) {
             x[j] = lanes_load_n(latent + t * width + j * LANES, j + 1 == vectors ? tail : LANES);
         }
-#pragma GCC unroll 6
+        UNROLLED(6)
         for (size_t i = 0; i < rows; i++) {
             lanes p = lanes_set(weight[i * KEYS + t]);
-#pragma GCC unroll 4
+            UNROLLED(4)
             for (size_t j = 0; j < vectors; j++) {
                 a[i][j] = lanes_fma(p, x[j], a[i][j]);
             }
         }
     }
-#pragma GCC unroll 6
+    UNROLLED(6)
     for (size_t i = 0; i < rows; i++) {
-#pragma GCC unroll 4
+        UNROLLED(4)
         for (size_t j = 0; j < vectors; j++) {
             lanes_store(z + i * ldz + j * LANES, a[i][j]);
         }

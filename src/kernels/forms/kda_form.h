@@ -82,7 +82,7 @@ INLINE void kda_pass(const kda_token *token, size_t dim, const float *from, floa
                      float *out, float *update, size_t vectors, size_t tail, kda_way way) {
     lanes u[8], r[8], p[8];
 #define LAST(j) ((j) + 1 == vectors ? tail : LANES)
-#pragma GCC unroll 8
+    UNROLLED(8)
     for (size_t j = 0; j < vectors; j++) {
         u[j] = lanes_load_n(update + j * LANES, LAST(j));
         r[j] = p[j] = lanes_zero();
@@ -95,7 +95,7 @@ INLINE void kda_pass(const kda_token *token, size_t dim, const float *from, floa
                 lanes_prefetch(token->ahead[j] + i);
             }
         }
-#pragma GCC unroll 8
+        UNROLLED(8)
         for (size_t j = 0; j < vectors; j++) {
             const float *at = from + i * ld + j * LANES;
             if (way != KDA_CACHED) {
@@ -112,7 +112,7 @@ INLINE void kda_pass(const kda_token *token, size_t dim, const float *from, floa
         }
     }
     lanes beta = lanes_set(token->beta), qk = lanes_set(token->qk);
-#pragma GCC unroll 8
+    UNROLLED(8)
     for (size_t j = 0; j < vectors; j++) {
         lanes next = lanes_mul(beta, lanes_sub(lanes_load_n(v + j * LANES, LAST(j)), r[j]));
         lanes_store_n(out + j * LANES, LAST(j), lanes_fma(qk, next, p[j]));
