@@ -6,6 +6,16 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/perigee DESTINATION ${CMAKE_INST
   FILES_MATCHING PATTERN "*.h")
 if(TARGET perigee_cli)
   install(TARGETS perigee_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+  if(NOT CMAKE_CROSSCOMPILING)
+    install(FILES ${PROJECT_BINARY_DIR}/perigee.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools)
+    install(FILES ${PROJECT_BINARY_DIR}/perigee.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+      RENAME perigee COMPONENT tools)
+  endif()
+  # what `perigee run` takes where no model is named
+  if(EXISTS ${PROJECT_SOURCE_DIR}/models/nano-k3)
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/models/nano-k3 DESTINATION ${CMAKE_INSTALL_DATADIR}/perigee/models
+      COMPONENT tools PATTERN expected EXCLUDE)
+  endif()
 endif()
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/perigee)

@@ -1,12 +1,13 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Options of the library in the scopes that a verb takes: calls `each` until it returns false. */
-static bool library_options(unsigned scopes, bool (*each)(const perigee_option_description *, void *), void *user) {
+bool cli_library_options(unsigned scopes, bool (*each)(const perigee_option_description *, void *), void *user) {
     for (size_t i = 0; i < perigee_option_count(); i++) {
         perigee_option_description option = {.struct_size = sizeof option};
         if (perigee_option_describe(i, &option, NULL) == PERIGEE_OK && (scopes & (1U << option.scope)) &&
@@ -55,7 +56,21 @@ static int take_own(const cli_verb *verb, size_t index, const char *value, cli_a
     const cli_option *option = &verb->options[index];
     args->given[index] = true;
     args->texts[index] = value;
-    if (option->kind == CLI_INT) {
+    if (option->kind == CLI_LIST) {
+        if (args->item_count == CLI_MAX_ITEMS) {
+            return usage(verb, "too many values of options that may come again", "");
+        }
+        args->items[args->item_count].option = index;
+        args->items[args->item_count++].text = value;
+    } else if (option->kind == CLI_REAL) {
+        char *end = NULL;
+        args->reals[index] = strtod(value, &end);
+        if (end == value || *end || !isfinite(args->reals[index])) {
+            char text[160];
+            snprintf(text, sizeof text, "--%s takes a number, not '%s'", option->name, value);
+            return usage(verb, text, "");
+        }
+    } else if (option->kind == CLI_INT) {
         char *end = NULL;
         errno = 0;
         long long number = strtoll(value, &end, 10);
@@ -108,7 +123,7 @@ static int take_option(const cli_verb *verb, int argc, char **argv, int *index, 
     }
     library_match match = {.typed = typed, .length = length};
     if (own == verb->option_count) {
-        library_options(verb->scopes, match_library, &match);
+        cli_library_options(verb->scopes, match_library, &match);
         if (!match.any) {
             return usage(verb, "unknown option", argv[*index]);
         }
@@ -128,12 +143,20 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, cli_args *args, bool 
     for (size_t i = 0; i < verb->option_count; i++) {
         args->texts[i] = verb->options[i].fallback;
         args->ints[i] = args->texts[i] ? strtoll(args->texts[i], NULL, 10) : 0;
+        args->reals[i] = args->texts[i] ? strtod(args->texts[i], NULL) : 0;
     }
     perigee_options **sets[] = {&args->context, &args->model, &args->session, &args->plan};
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
         perigee_error *error = NULL;
         if (perigee_options_new(sets[i], &error) != PERIGEE_OK) {
             return cli_fail(args, error);
+        }
+    }
+    for (const char *const *preset = verb->presets; preset && *preset; preset += 2) {
+        library_match match = {.typed = preset[0], .length = strlen(preset[0])};
+        cli_library_options(verb->scopes, match_library, &match);
+        if (match.any && take_library(verb, &match.found, preset[1], args) != CLI_DONE) {
+            return CLI_FAILED;
         }
     }
     size_t words = 0;
@@ -158,7 +181,7 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, cli_args *args, bool 
             return status;
         }
     }
-    return words < verb->word_count ? usage(verb, "needs", verb->words) : CLI_DONE;
+    return words + verb->optional_words < verb->word_count ? usage(verb, "needs", verb->words) : CLI_DONE;
 }
 
 void cli_free(cli_args *args) {
@@ -168,14 +191,23 @@ void cli_free(cli_args *args) {
     perigee_options_free(args->plan);
 }
 
+const char *cli_library_default(const cli_verb *verb, const perigee_option_description *option) {
+    for (const char *const *preset = verb->presets; preset && *preset; preset += 2) {
+        if (same_name(preset[0], option->name, strlen(option->name))) {
+            return preset[1];
+        }
+    }
+    return option->default_text;
+}
+
 static bool print_library(const perigee_option_description *option, void *user) {
-    (void)user;
+    const char *value = cli_library_default(user, option);
     static const char *const values[] = {"N", "X", "TEXT"};
     char left[80];
     snprintf(left, sizeof left, "--%s %s", option->name, values[option->type]);
     printf("  %-26s %s", left, option->help);
-    if (option->default_text[0]) {
-        printf(" [%s]", option->default_text);
+    if (value[0]) {
+        printf(" [%s]", value);
     }
     printf("\n");
     return true;
@@ -198,7 +230,7 @@ void cli_help(const cli_verb *verb) {
     printf("  %-26s %s\n", "--help", "this");
     if (verb->scopes) {
         printf("\nOptions of the library:\n");
-        library_options(verb->scopes, print_library, NULL);
+        cli_library_options(verb->scopes, print_library, (void *)(uintptr_t)verb);
     }
 }
 
@@ -216,10 +248,33 @@ int64_t cli_int(const cli_args *args, const char *name) {
     return args->ints[option_index(args, name)];
 }
 
+double cli_real(const cli_args *args, const char *name) {
+    return args->reals[option_index(args, name)];
+}
+
 const char *cli_text(const cli_args *args, const char *name) {
     return args->texts[option_index(args, name)];
 }
 
 bool cli_given(const cli_args *args, const char *name) {
     return args->given[option_index(args, name)];
+}
+
+const char *cli_item(const cli_args *args, const char *name, size_t index) {
+    size_t option = option_index(args, name);
+    for (size_t i = 0; i < args->item_count; i++) {
+        if (args->items[i].option == option && index-- == 0) {
+            return args->items[i].text;
+        }
+    }
+    return NULL;
+}
+
+int cli_usage(const cli_args *args, const char *format, ...) {
+    char text[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    return usage(args->verb, text, "");
 }

@@ -27,6 +27,19 @@ int cli_print_json(json_t *document) {
     return CLI_DONE;
 }
 
+int cli_print_json_line(json_t *document) {
+    char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
+    json_decref(document);
+    if (!text) {
+        fprintf(stderr, "perigee: out of memory\n");
+        return CLI_FAILED;
+    }
+    printf("%s\n", text);
+    fflush(stdout);
+    free(text);
+    return CLI_DONE;
+}
+
 int cli_fail(const cli_args *args, perigee_error *error) {
     const char *name = perigee_status_name(perigee_error_status(error));
     const char *message = perigee_error_message(error);
@@ -69,7 +82,8 @@ int cli_fail_text(const cli_args *args, const char *format, ...) {
     return CLI_FAILED;
 }
 
-/* The one handle that an interrupt triggers; triggering is safe in a handler. A second interrupt ends the process. */
+/* The one handle that an interrupt triggers; triggering is safe in a handler. A second interrupt ends the process,
+ * unless a verb keeps them. */
 static perigee_cancel *interrupted;
 
 static void on_interrupt(int number) {
@@ -90,14 +104,21 @@ static int show_progress(int64_t done, int64_t total, void *user) {
 int cli_open_context(const cli_args *args, cli_host *host) {
     *host = (cli_host){.info = {.struct_size = sizeof host->info}};
     perigee_error *error = NULL;
-    if (perigee_cancel_new(&host->cancel, &error) != PERIGEE_OK ||
+    if ((!interrupted && perigee_cancel_new(&host->cancel, &error) != PERIGEE_OK) ||
         perigee_context_new(args->context, NULL, NULL, NULL, &host->context, &error) != PERIGEE_OK) {
         return cli_fail(args, error);
     }
-    interrupted = host->cancel;
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
-    sigaction(SIGINT, &action, NULL);
+    if (host->cancel) {
+        interrupted = host->cancel;
+        struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+        sigaction(SIGINT, &action, NULL);
+    }
     return CLI_DONE;
+}
+
+void cli_keep_interrupts(void) {
+    struct sigaction action = {.sa_handler = on_interrupt};
+    sigaction(SIGINT, &action, NULL);
 }
 
 int cli_open_model(const cli_args *args, const char *path, cli_host *host) {
@@ -109,7 +130,7 @@ int cli_open_model(const cli_args *args, const char *path, cli_host *host) {
     double begun = cli_now();
     double shown = begun;
     if (perigee_model_load(host->context, path, SIZE_MAX, args->model, isatty(STDERR_FILENO) ? show_progress : NULL,
-                           &shown, host->cancel, &host->model, &error) != PERIGEE_OK ||
+                           &shown, interrupted, &host->model, &error) != PERIGEE_OK ||
         perigee_model_get_info(host->model, &host->info, &error) != PERIGEE_OK) {
         return cli_fail(args, error);
     }
@@ -125,9 +146,33 @@ int cli_open_session(const cli_args *args, cli_host *host) {
     return CLI_DONE;
 }
 
+const char *cli_model_path(const cli_args *args) {
+    enum { LONGEST = 4096 };
+    static char installed[LONGEST + 64];
+    static const char source[] = PERIGEE_SOURCE_MODELS "/nano-k3";
+    if (args->words[0]) {
+        return args->words[0];
+    }
+    ssize_t length = readlink("/proc/self/exe", installed, LONGEST);
+    while (length > 0 && installed[length - 1] != '/') {
+        length--;
+    }
+    snprintf(installed + (length > 0 ? length : 0), 64, "%s/perigee/models/nano-k3", PERIGEE_SHARE);
+    const char *const places[] = {installed, source};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        if (access(places[i], R_OK) == 0) {
+            return places[i];
+        }
+    }
+    cli_fail_text(args, "no MODEL named, and no nano-k3 in %s or %s", installed, source);
+    return NULL;
+}
+
 void cli_close(cli_host *host) {
-    signal(SIGINT, SIG_DFL);
-    interrupted = NULL;
+    if (host->cancel) {
+        signal(SIGINT, SIG_DFL);
+        interrupted = NULL;
+    }
     perigee_session_free(host->session);
     perigee_model_free(host->model);
     perigee_context_free(host->context);

@@ -4,15 +4,19 @@
 
 #include "verbs.h"
 
-const cli_verb *const cli_verbs[] = {&verb_run, &verb_inspect, &verb_bench, &verb_synth, &verb_kernels};
+const cli_verb *const cli_verbs[] = {&verb_run,     &verb_chat,  &verb_eval,  &verb_tokenize, &verb_detokenize,
+                                     &verb_inspect, &verb_bench, &verb_synth, &verb_kernels,  &verb_manual};
 const size_t cli_verb_count = sizeof cli_verbs / sizeof *cli_verbs;
 
 static void print_verbs(FILE *to) {
     fprintf(to, "Usage: perigee VERB …\n\n");
     for (size_t i = 0; i < cli_verb_count; i++) {
+        if (cli_verbs[i]->hidden) {
+            continue;
+        }
         const char *end = strchr(cli_verbs[i]->help, '\n');
         int length = end ? (int)(end - cli_verbs[i]->help) : (int)strlen(cli_verbs[i]->help);
-        fprintf(to, "  %-9s %-19s %.*s\n", cli_verbs[i]->name, cli_verbs[i]->words, length, cli_verbs[i]->help);
+        fprintf(to, "  %-10s %-19s %.*s\n", cli_verbs[i]->name, cli_verbs[i]->words, length, cli_verbs[i]->help);
     }
     fprintf(to, "\nperigee VERB --help says the rest. Also: perigee --version, perigee --help.\n"
                 "Exit status: 0 done, 1 failed, 2 usage.\n");

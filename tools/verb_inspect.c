@@ -2,7 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tree.h"
 #include "verbs.h"
+
+static const cli_option options[] = {
+    {"tree", CLI_FLAG, NULL, 0, 0, NULL, "draw the model as blocks in blocks, with the weights in each"},
+    {"svg", CLI_TEXT, "FILE", 0, 0, NULL, "write that drawing to FILE"},
+};
 
 static json_t *component_json(const perigee_component *c) {
     json_t *row =
@@ -123,9 +129,17 @@ static int run(const cli_args *args) {
     int status = cli_open_context(args, &host);
     if (status == CLI_DONE) {
         perigee_error *error = NULL;
-        status = perigee_model_describe(host.context, args->words[0], SIZE_MAX, &description, &error) == PERIGEE_OK
-                     ? show(args, &host, description)
-                     : cli_fail(args, error);
+        const char *svg = cli_text(args, "svg");
+        if (perigee_model_describe(host.context, args->words[0], SIZE_MAX, &description, &error) != PERIGEE_OK) {
+            status = cli_fail(args, error);
+        } else if (svg) {
+            status = tree_write_svg(args, description, svg);
+        }
+        if (status == CLI_DONE && cli_given(args, "tree")) {
+            status = tree_print(args, description);
+        } else if (status == CLI_DONE && !svg) {
+            status = show(args, &host, description);
+        }
     }
     perigee_description_free(description);
     cli_close(&host);
@@ -137,6 +151,8 @@ const cli_verb verb_inspect = {
     .words = "MODEL_OR_CONFIG",
     .word_count = 1,
     .scopes = CLI_LOAD,
+    .options = options,
+    .option_count = sizeof options / sizeof *options,
     .help = "count every component, and say what running it takes\nFrom a folder in the published layout, or from a "
             "config.json alone.",
     .run = run,

@@ -4,6 +4,7 @@
 
 #include "cli.h"
 
-extern const cli_verb verb_run, verb_inspect, verb_bench, verb_synth, verb_kernels;
+extern const cli_verb verb_run, verb_chat, verb_eval, verb_tokenize, verb_detokenize, verb_inspect, verb_bench,
+    verb_synth, verb_kernels, verb_manual;
 
 #endif

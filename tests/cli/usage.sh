@@ -26,7 +26,7 @@ wants 0 --help
 says synth out
 wants 0 --version
 says "perigee 0." out
-for verb in run inspect bench synth kernels; do
+for verb in run chat eval tokenize detokenize inspect bench synth kernels; do
     wants 0 "$verb" --help
     says "Usage: perigee $verb" out
     says --json out
