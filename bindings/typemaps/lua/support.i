@@ -44,6 +44,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <perigee/batch.h>
+#include <perigee/queue.h>
 #include <perigee/state.h>
 
 #if LUA_VERSION_NUM < 504
@@ -73,7 +74,7 @@ static void set_number(lua_State *L, const char *key, int64_t value) {
     }
 }
 
-static int raise_status(lua_State *L, perigee_status status, perigee_error *e) {
+static void error_table(lua_State *L, perigee_status status, const perigee_error *e) {
     const char *message = e ? perigee_error_message(e) : perigee_status_text(status);
     lua_newtable(L);
     lua_pushinteger(L, (lua_Integer)status);
@@ -86,12 +87,24 @@ static int raise_status(lua_State *L, perigee_status status, perigee_error *e) {
     set_number(L, "layer", perigee_error_layer(e));
     lua_pushfstring(L, "%s: %s", perigee_status_name(status), message);
     lua_setfield(L, -2, "text");
-    perigee_error_free(e);
     if (luaL_newmetatable(L, "perigee.error")) {
         lua_pushcfunction(L, error_text);
         lua_setfield(L, -2, "__tostring");
     }
     lua_setmetatable(L, -2);
+}
+
+static void push_error(lua_State *L, perigee_status status, perigee_error *e) {
+    error_table(L, status, e);
+    perigee_error_free(e);
+}
+
+static void raise_pending(lua_State *L, perigee_error *e);
+
+/* The error of a callback of Lua's goes before what the library says of it. */
+static int raise_status(lua_State *L, perigee_status status, perigee_error *e) {
+    raise_pending(L, e);
+    push_error(L, status, e);
     return lua_error(L);
 }
 
@@ -335,47 +348,4 @@ static int decode_tokens(lua_State *L, perigee_session *session, int tokens, int
     return 1;
 }
 %}
-
-%typemap(in, numinputs=0) lua_State *L "$1 = L;"
-%typemap(in, checkfn="lua_isany_") lua_slot "$1 = $input;"
-%{
-#define lua_isany_(L, i) 1
-%}
-%typemap(out) lua_results "SWIG_arg += $1;"
-typedef int lua_results;
-typedef int lua_slot;
-
-struct perigee_context {};
-struct perigee_model {};
-struct perigee_session {};
-struct perigee_cancel {};
-struct perigee_kernel_set {};
-struct perigee_tokenizer {};
-struct perigee_decoder {};
-struct perigee_chat {};
-struct perigee_parser {};
-struct perigee_sampler {};
-struct perigee_constraint {};
-struct perigee_generation_options {};
-struct perigee_queue {};
-struct perigee_prefix_cache {};
-
-/* A closed object is NULL. */
-%define LUA_OPEN(T)
-%typemap(check) T *self, T *needed %{ if (!$1) { lua_pushliteral(L, "the object is closed"); SWIG_fail; } %}
-%enddef
-LUA_OPEN(perigee_context)
-LUA_OPEN(perigee_model)
-LUA_OPEN(perigee_session)
-LUA_OPEN(perigee_cancel)
-LUA_OPEN(perigee_kernel_set)
-LUA_OPEN(perigee_tokenizer)
-LUA_OPEN(perigee_decoder)
-LUA_OPEN(perigee_chat)
-LUA_OPEN(perigee_parser)
-LUA_OPEN(perigee_sampler)
-LUA_OPEN(perigee_constraint)
-LUA_OPEN(perigee_generation_options)
-LUA_OPEN(perigee_queue)
-LUA_OPEN(perigee_prefix_cache)
 
