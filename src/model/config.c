@@ -19,7 +19,6 @@ enum {
     MOST_HEADS = 1 << 14,
     MOST_HEAD_WIDTH = 1 << 13,
     MOST_EXPERTS = 1 << 16,
-    MOST_TAPS = 64,
     LARGEST_FILE = 16 << 20,
     DEPTH = 64
 };
@@ -35,6 +34,11 @@ static void read_shape(prg_config_reader *r, prg_config *c) {
     c->context = prg_config_int(r, t, context, 1, most_positions, c->arch->keys.default_context);
     c->eps = prg_config_real(r, t, "rms_norm_eps", 0, 1, NAN);
     c->residual_block = prg_config_int(r, t, "attn_res_block_size", 1, MOST_LAYERS, 0);
+    /* a bank for each block that begins, and the running sum */
+    if (c->residual_block > 0 && (c->layers - 1) / c->residual_block + 2 > PRG_RESIDUAL_SOURCES_MOST) {
+        prg_config_fail(r, PERIGEE_E_CONFIG, "attn_res_block_size", "more than %d blocks",
+                        (int)PRG_RESIDUAL_SOURCES_MOST - 1);
+    }
     c->tied_head =
         prg_config_flag(r, t, "tie_word_embeddings", prg_config_flag(r, r->top, "tie_word_embeddings", false));
 }
@@ -151,8 +155,8 @@ static void read_delta_attention(prg_config_reader *r, prg_config *c, prg_arena 
         check_partition(r, c, arena, full);
     }
     c->kda_heads = prg_config_int(r, linear, "num_heads", 1, MOST_HEADS, PRG_REQUIRED);
-    c->kda_dim = prg_config_int(r, linear, "head_dim", 1, MOST_HEAD_WIDTH, PRG_REQUIRED);
-    c->taps = prg_config_int(r, linear, "short_conv_kernel_size", 1, MOST_TAPS, PRG_REQUIRED);
+    c->kda_dim = prg_config_int(r, linear, "head_dim", 1, PRG_KDA_DIM_MOST, PRG_REQUIRED);
+    c->taps = prg_config_int(r, linear, "short_conv_kernel_size", 1, PRG_CONV_TAPS_MOST, PRG_REQUIRED);
     c->full_rank_gate = prg_config_flag(r, linear, "use_full_rank_gate", false);
     c->has_lower_bound = prg_config_get(linear, "gate_lower_bound") != NULL;
     c->lower_bound = prg_config_real(r, linear, "gate_lower_bound", -1e6, 0, 0);

@@ -178,8 +178,9 @@ typedef struct prg_kda {
     float lower_bound;
 } prg_kda;
 
-/* Floats of state of one sequence and layer: S [heads, dim (key), dim (value)] and, where the kernels keep the last
- * rank-1 update pending, its vectors; the form is the same for every table. All zero is the empty state. */
+/* Floats of state of one sequence and layer: S of every head in panels of columns, and the vectors of the last rank-1
+ * update, which is still pending; perigee/sys/kernel.h has the form, which is the same for every table. All zero is the
+ * empty state. */
 size_t prg_kda_state_floats(const prg_kda *kda);
 
 typedef struct prg_kda_part {
