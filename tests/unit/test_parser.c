@@ -258,13 +258,13 @@ START_TEST(test_round_trip) {
     static const char ask[] = "{\"role\": \"user\", \"content\": \"go\"}";
     static const char *const answers[] = {
         "{\"role\": \"assistant\", \"content\": \"Hello — 你好 <|im_end|> <|open|>\"}",
-        "{\"role\": \"assistant\", \"content\": null, \"reasoning_content\": \"why\", \"tool_calls\": [{\"id\": "
-        "\"call_0\", \"type\": \"function\", \"function\": {\"name\": \"f\", \"arguments\": \"{\\\"s\\\": "
-        "\\\"\\u0001\\\\\\\"quoted\\\\\\\"\\\", \\\"n\\\": -1, \\\"deep\\\": [{\\\"a\\\": true}, null]}\"}}, {\"id\": "
-        "\"call_1\", \"type\": \"function\", \"function\": {\"name\": \"g\", \"arguments\": \"{}\"}}]}",
+        ("{\"role\": \"assistant\", \"content\": null, \"reasoning_content\": \"why\", \"tool_calls\": [{\"id\": "
+         "\"call_0\", \"type\": \"function\", \"function\": {\"name\": \"f\", \"arguments\": \"{\\\"s\\\": "
+         "\\\"\\u0001\\\\\\\"quoted\\\\\\\"\\\", \\\"n\\\": -1, \\\"deep\\\": [{\\\"a\\\": true}, null]}\"}}, {\"id\": "
+         "\"call_1\", \"type\": \"function\", \"function\": {\"name\": \"g\", \"arguments\": \"{}\"}}]}"),
         "{\"role\": \"assistant\", \"content\": \"\", \"reasoning_content\": \"why\"}",
-        "{\"role\": \"assistant\", \"content\": \"Look.\", \"tool_calls\": [{\"id\": \"functions.f:0\", \"type\": "
-        "\"function\", \"function\": {\"name\": \"f\", \"arguments\": \"{\\\"s\\\":   [1]}\"}}]}",
+        ("{\"role\": \"assistant\", \"content\": \"Look.\", \"tool_calls\": [{\"id\": \"functions.f:0\", \"type\": "
+         "\"function\", \"function\": {\"name\": \"f\", \"arguments\": \"{\\\"s\\\":   [1]}\"}}]}"),
     };
     fixture *all[] = {&k2, &k25, &k3};
     for (size_t f = 0; f < 3; f++) {
