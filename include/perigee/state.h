@@ -31,7 +31,8 @@ PERIGEE_API perigee_status perigee_session_rewind(perigee_session *session, int6
 /**
  * Make the session hold exactly `tokens`: keep the longest common prefix that can be kept, rewind to it, take in the
  * rest; at least the last token is taken in again, so that there are logits. `kept` (may be NULL) receives the length
- * of the prefix that was kept. Otherwise as perigee_decode_step(). Since 0.1.
+ * of the prefix that was kept. Otherwise as perigee_decode_step(): tokens that it refuses leave the session unchanged;
+ * another failure leaves it at the end of the prefix that was kept. Since 0.1.
  */
 PERIGEE_API perigee_status perigee_session_feed(perigee_session *session, const int32_t *tokens, size_t n,
                                                 perigee_logits which, const float **logits, size_t *rows, size_t *kept,
@@ -80,7 +81,8 @@ PERIGEE_API perigee_status perigee_state_save(const perigee_session *session, co
 PERIGEE_API perigee_status perigee_state_save_to(const perigee_session *session, const perigee_sampler *sampler,
                                                  perigee_write_fn write, void *user, perigee_error **err);
 /** Save to a file, atomically: written aside in the same folder, synced, renamed; `path` (`length` bytes, SIZE_MAX:
- * ends in NUL) holds the old state or the new one. Since 0.1. */
+ * ends in NUL) holds the old state or the new one. An old file's permissions stay, and so does a link to it. Since 0.1.
+ */
 PERIGEE_API perigee_status perigee_state_save_file(const perigee_session *session, const perigee_sampler *sampler,
                                                    const char *path, size_t length, perigee_error **err);
 /**

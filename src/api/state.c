@@ -62,15 +62,17 @@ perigee_status perigee_session_feed(perigee_session *session, const int32_t *tok
     if (!session || !tokens || n == 0) {
         return prg_fail(err, PERIGEE_E_ARGUMENT, "session or tokens is NULL, or there are none");
     }
-    if (n > session->plan.context) {
-        return prg_fail(err, PERIGEE_E_CONTEXT_FULL, "%zu tokens: the context has room for %zu", n,
-                        session->plan.context);
+    /* what the step would refuse is refused before the rewind */
+    const prg_item item = {.session = session, .tokens = tokens, .n = n, .which = which};
+    perigee_status st = prg_item_check(&item, err);
+    if (st != PERIGEE_OK) {
+        return st;
     }
     size_t keep = common_prefix(session, tokens, n);
     keep = keep < n ? keep : n - 1;
     keep = prg_session_nearest(session, keep);
     int64_t nearest;
-    perigee_status st = perigee_session_rewind(session, (int64_t)keep, &nearest, cancel, err);
+    st = perigee_session_rewind(session, (int64_t)keep, &nearest, cancel, err);
     if (st == PERIGEE_OK) {
         st = perigee_decode_step(session, tokens + keep, n - keep, which, logits, rows, cancel, err);
     }
@@ -220,7 +222,7 @@ perigee_status perigee_state_save_file(const perigee_session *session, const per
         st = save(session, sampler, &sink, err);
         if (st != PERIGEE_OK) {
             prg_os_replace_abandon(&aside);
-        } else if ((error = prg_os_replace_commit(&aside, name)) != 0) {
+        } else if ((error = prg_os_replace_commit(&aside)) != 0) {
             st = fail_os(name, error, "putting in place", err);
         }
     }

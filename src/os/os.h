@@ -18,17 +18,20 @@ int prg_os_list(const char *folder, bool (*take)(void *user, const char *name), 
 /* In English, whatever the locale; static. */
 const char *prg_os_error_text(int error);
 
-/* A file that takes the place of `path` as a whole or not at all: written aside in the same folder, synced, renamed. */
+/* A file that takes the place of another as a whole or not at all: written aside in the same folder, synced, renamed.
+ */
 typedef struct prg_os_replacement {
     int fd;
-    char *aside; /* path of the new file; from malloc */
+    char *target, *aside; /* paths of the file that is replaced and of the new one; from malloc */
 } prg_os_replacement;
 
+/* A link at `path` stays: what it points to is replaced. The new file has the permissions of the old one. What is there
+ * and no regular file is EISDIR or EINVAL. */
 int prg_os_replace_begin(const char *path, prg_os_replacement *out);
 /* All of `size` bytes, or an errno. */
 int prg_os_write(int fd, const void *data, size_t size);
 /* Either ends it, also on failure. */
-int prg_os_replace_commit(prg_os_replacement *replacement, const char *path);
+int prg_os_replace_commit(prg_os_replacement *replacement);
 void prg_os_replace_abandon(prg_os_replacement *replacement);
 
 /* A read-only map of a whole file. */

@@ -13,7 +13,7 @@ static size_t hidden_of(const perigee_session *s) {
     return (size_t)s->model->config.hidden;
 }
 
-static perigee_status check_item(const prg_item *item, perigee_error **err) {
+perigee_status prg_item_check(const prg_item *item, perigee_error **err) {
     const perigee_session *s = item->session;
     const int64_t vocabulary = s->model->config.vocabulary;
     if (!item->tokens || item->n == 0) {
@@ -89,7 +89,7 @@ static perigee_status prepare(prg_item *item, perigee_error **err) {
     if (!item->again) {
         item->start = s->position;
     }
-    perigee_status st = check_item(item, err);
+    perigee_status st = prg_item_check(item, err);
     if (st == PERIGEE_OK) {
         st = reserve_logits(item, err);
     }

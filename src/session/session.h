@@ -178,6 +178,8 @@ typedef struct prg_item {
     size_t scheduled;      /* tokens in the pass at hand */
 } prg_item;
 
+/* Whether there are tokens, all of the vocabulary, and room for them from `start` on. */
+perigee_status prg_item_check(const prg_item *item, perigee_error **err);
 /* Take tokens into different sessions of one model. A pass takes some of every session, at most its chunk. */
 void prg_decode(perigee_model *model, prg_item *items, size_t n, perigee_cancel *cancel);
 

@@ -88,4 +88,37 @@ START_TEST(under_a_limit) {
 }
 END_TEST
 
-PRG_SUITE("prefix_cache", setup, teardown, longest_prefix, under_a_limit)
+/* Tokens that a step would refuse are refused before the session goes back. */
+START_TEST(refused_feed) {
+    golden g = golden_read("kimi_linear");
+    perigee_model *model = golden_model(context, "kimi_linear", NULL);
+    perigee_session *s = golden_session(model, "context=12"), *t = golden_session(model, NULL);
+    golden_step(s, g.ids, 9, PERIGEE_LOGITS_NONE);
+    golden_step(t, g.ids, 9, PERIGEE_LOGITS_NONE);
+    int32_t ids[13];
+    memcpy(ids, g.ids, sizeof ids);
+    ids[4] = (int32_t)g.vocabulary;
+    perigee_error *err = NULL;
+    size_t kept = 99;
+    ck_assert_int_eq(perigee_session_feed(s, ids, 6, PERIGEE_LOGITS_NONE, NULL, NULL, &kept, NULL, &err),
+                     PERIGEE_E_TOKEN);
+    perigee_error_free(err);
+    ck_assert_uint_eq(kept, 0);
+    ck_assert_int_eq(perigee_session_feed(s, ids, 3, (perigee_logits)7, NULL, NULL, NULL, NULL, &err),
+                     PERIGEE_E_ARGUMENT);
+    perigee_error_free(err);
+    ck_assert_int_eq(perigee_session_feed(s, g.ids, 13, PERIGEE_LOGITS_NONE, NULL, NULL, NULL, NULL, &err),
+                     PERIGEE_E_CONTEXT_FULL);
+    perigee_error_free(err);
+    ck_assert_int_eq(perigee_session_position(s), 9);
+    const float *x = golden_step(s, g.ids + 9, 1, PERIGEE_LOGITS_LAST);
+    const float *y = golden_step(t, g.ids + 9, 1, PERIGEE_LOGITS_LAST);
+    ck_assert(memcmp(x, y, g.vocabulary * sizeof *x) == 0);
+    perigee_session_free(s);
+    perigee_session_free(t);
+    perigee_model_free(model);
+    free(g.file);
+}
+END_TEST
+
+PRG_SUITE("prefix_cache", setup, teardown, longest_prefix, under_a_limit, refused_feed)
