@@ -1,9 +1,9 @@
 /* Products with weights of F32, F16 and BF16.
  *
- * Up to four rows of activations: weights are converted as they come, four rows side by side for one row of activations
- * (which is then loaded once for four), six for more. Beyond that, blocks of weights are converted once into a panel
- * that stays in cache, and tiles of 6 x 4 outputs run over it; blocks of K save and restore the running sums, which
- * changes no bit. Prefetches go to the second level only. */
+ * Up to eight rows of activations: weights are converted as they come, four rows side by side for one row of
+ * activations (which is then loaded once for four), six up to four, three for more. Beyond that, blocks of weights are
+ * converted once into a panel that stays in cache, and tiles of 6 x 4 outputs run over it; blocks of K save and restore
+ * the running sums, which changes no bit. Prefetches go to the second level only. */
 #include "kernels/avx512/float_tile_avx512.h"
 
 enum {
@@ -12,14 +12,16 @@ enum {
     PANEL_ROWS = 48,  /* rows of weights that are converted at a time, a multiple of ROWS, */
     PANEL_STEPS = 32, /* and steps of K */
     CHUNK = 96,       /* rows of activations that go over a panel, a multiple of TOKENS */
-    SIDE = 4,         /* rows side by side for one row of activations */
+    DIRECT = 8,       /* rows of activations that take no panel, */
+    SIDE = 4,         /* and rows of weights side by side for one of them, */
+    FEW = 3,          /* and for more than TOKENS */
     NEAR = 1024,      /* bytes ahead in a row that is longer than LONG_ROW; else the next rows */
     LONG_ROW = 8192
 };
 
 static size_t scratch_bytes(size_t m, size_t k) {
     (void)k;
-    return m <= TOKENS ? 0
+    return m <= DIRECT ? 0
                        : (size_t)PANEL_ROWS * PANEL_STEPS * PRG_STEP * sizeof(float) + (size_t)PANEL_ROWS * CHUNK * 64;
 }
 
@@ -30,10 +32,10 @@ INLINE const float *x_row(const void *packed, size_t bytes, const uint32_t *rows
 /* R rows of weights from w on by T rows of activations, whole sums. */
 INLINE void direct(weight_kind kind, const char *w, size_t row_bytes, size_t k, const float *const *x, float *y,
                    size_t ldy, int R, int T) {
-    __m512 sum[ROWS][TOKENS];
+    __m512 sum[ROWS][DIRECT];
 #pragma GCC unroll 6
     for (int r = 0; r < R; r++) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int t = 0; t < T; t++) {
             sum[r][t] = _mm512_setzero_ps();
         }
@@ -55,7 +57,7 @@ INLINE void direct(weight_kind kind, const char *w, size_t row_bytes, size_t k, 
             for (int r = 0; r < R; r++) {
                 v[r] = load_half(kind, w + (size_t)r * row_bytes + s * step_bytes, half);
             }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
             for (int t = 0; t < T; t++) {
                 const __m512 q = _mm512_load_ps(x[t] + s * PRG_STEP + half * 16);
 #pragma GCC unroll 6
@@ -71,7 +73,7 @@ INLINE void direct(weight_kind kind, const char *w, size_t row_bytes, size_t k, 
 #pragma GCC unroll 6
             for (int r = 0; r < R; r++) {
                 const __m512 v = load_half_tail(kind, w + (size_t)r * row_bytes + steps * step_bytes, half, tail);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
                 for (int t = 0; t < T; t++) {
                     sum[r][t] = _mm512_fmadd_ps(v, _mm512_load_ps(x[t] + steps * PRG_STEP + half * 16), sum[r][t]);
                 }
@@ -80,17 +82,17 @@ INLINE void direct(weight_kind kind, const char *w, size_t row_bytes, size_t k, 
     }
 #pragma GCC unroll 6
     for (int r = 0; r < R; r++) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int t = 0; t < T; t++) {
             y[(size_t)t * ldy + (size_t)r] = tree_1(sum[r][t]);
         }
     }
 }
 
-/* All rows by T <= 4 rows of activations. */
+/* All rows by T <= DIRECT rows of activations. */
 INLINE void direct_rows(weight_kind kind, const perigee_matrix *w, size_t first, size_t count, const float *const *x,
                         float *y, size_t ldy, int T) {
-    const int R = T == 1 ? SIDE : ROWS;
+    const int R = T == 1 ? SIDE : T <= TOKENS ? ROWS : FEW;
     const char *p = (const char *)w->codes + first * w->row_bytes;
     size_t r = 0;
     for (; r + (size_t)R <= count; r += (size_t)R) {
@@ -236,8 +238,8 @@ INLINE void panel_rows(weight_kind kind, const perigee_matrix *w, size_t first, 
 
 INLINE void multiply(weight_kind kind, const perigee_matrix *w, size_t first, size_t count, const void *packed,
                      const uint32_t *rows, size_t m, float *y, size_t ldy, void *scratch) {
-    if (m <= TOKENS) {
-        const float *x[TOKENS];
+    if (m <= DIRECT) {
+        const float *x[DIRECT];
         for (size_t t = 0; t < m; t++) {
             x[t] = x_row(packed, prg_lanes_packed_bytes(w->cols), rows, t);
         }
@@ -253,6 +255,18 @@ INLINE void multiply(weight_kind kind, const perigee_matrix *w, size_t first, si
             break;
         case 4:
             direct_rows(kind, w, first, count, x, y, ldy, 4);
+            break;
+        case 5:
+            direct_rows(kind, w, first, count, x, y, ldy, 5);
+            break;
+        case 6:
+            direct_rows(kind, w, first, count, x, y, ldy, 6);
+            break;
+        case 7:
+            direct_rows(kind, w, first, count, x, y, ldy, 7);
+            break;
+        case 8:
+            direct_rows(kind, w, first, count, x, y, ldy, 8);
             break;
         default:
             break;
