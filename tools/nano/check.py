@@ -59,8 +59,10 @@ def check_tokenizer(folder, text):
     """Equal ids from the tiktoken package with the same pattern and ranks."""
     import tiktoken
     tok = tokenizer.Tokenizer.read(folder / "tiktoken.model", export.NAMES[folder.name])
-    other = tiktoken.Encoding("nano", pat_str=tokenizer.PATTERN, mergeable_ranks=tok.rank_of, special_tokens=tok.special)
-    hard = "HelloWorld HTTPServer don't DON'T  two  spaces\n\n\ttab 12345 \u6f22\u5b57\u304b\u306a e\u0301 \u01c5 (x) ...\r\n end "
+    other = tiktoken.Encoding("nano", pat_str=tokenizer.PATTERN, mergeable_ranks=tok.rank_of,
+                              special_tokens=tok.special)
+    hard = ("HelloWorld HTTPServer don't DON'T  two  spaces\n\n\ttab 12345 \u6f22\u5b57\u304b\u306a e\u0301 \u01c5 (x) ..."
+            "\r\n end ")
     for sample in (text, hard, "", " ", "\n"):
         assert tok.encode(sample) == other.encode_ordinary(sample)
         assert tok.decode(tok.encode(sample)) == sample

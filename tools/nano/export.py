@@ -21,6 +21,7 @@ PROMPT = ("And it came to pass in those days, that there went out a man of the h
           "they came unto a city which was called Bethlehem. \"My dear Miss Woodhouse,\" said he, \"you are very good; "
           "but I am not at all certain that")
 WINDOW = 512
+GREEDY = 12
 
 
 def packed(name, module, weight):
@@ -138,13 +139,14 @@ def reference(name, folder, heldout, oracle=None, sizes=(WINDOW,)):
     decoder = read(name, folder)
     tok = tokenizer.Tokenizer.read(folder / "tiktoken.model", NAMES[name])
     ids = [tok.bos, *tok.encode(PROMPT)]
-    logits = logits_of(decoder, ids).double().numpy()
-    greedy, gap = sample(decoder, ids, 24), 0.0
-    if oracle is not None:
+    logits, gap = logits_of(decoder, ids).double().numpy(), 0.0
+    if oracle is None:
+        greedy = sample(decoder, ids, GREEDY)
+    else:
         exact = oracle(str(folder))
         want = exact.forward(ids)
         gap = float(np.abs(want - logits).max())
-        logits, greedy = want, exact.greedy(ids, 24)[0]
+        logits, greedy = want, exact.greedy(ids, GREEDY)[0]
     out = folder / "expected"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir()

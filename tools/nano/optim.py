@@ -8,13 +8,13 @@ ADAM_NAMES = ("embed_tokens", "lm_head", "gate.weight", "b_proj", "res_proj", "c
 
 
 def orthogonal(m, steps=5):
-    """Newton-Schulz iteration towards the nearest semi-orthogonal matrix, batched over the leading dimension."""
+    """Newton-Schulz iteration towards the nearest semi-orthogonal matrix, for a stack [n, rows, columns]."""
     flip = m.shape[-2] > m.shape[-1]
     x = (m.transpose(-1, -2) if flip else m).bfloat16()
     x = x / (x.float().norm(dim=(-2, -1), keepdim=True).bfloat16() + 1e-7)
     for _ in range(steps):
         a = x @ x.transpose(-1, -2)
-        x = 3.4445 * x + (-4.7750 * a + 2.0315 * (a @ a)) @ x
+        x = torch.baddbmm(x, torch.baddbmm(a, a, a, beta=-4.7750, alpha=2.0315), x, beta=3.4445)
     return (x.transpose(-1, -2) if flip else x).float()
 
 

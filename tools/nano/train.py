@@ -127,6 +127,7 @@ def oracle_class(path):
 
 
 def run_export(a):
+    torch.set_num_threads(a.threads)
     kept = torch.load(a.work / f"{a.model}.pt", weights_only=True)
     folder = a.models / a.model
     export.write(a.model, kept["model"], folder)
