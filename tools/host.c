@@ -91,12 +91,17 @@ static void on_interrupt(int number) {
     perigee_cancel_trigger(interrupted);
 }
 
+typedef struct load_shown {
+    double last;
+    bool visible;
+} load_shown;
+
 static int show_progress(int64_t done, int64_t total, void *user) {
-    double *last = user;
+    load_shown *shown = user;
     double now = cli_now();
-    if (now - *last > 0.5 || (done >= total && *last > 0)) {
-        *last = now;
-        fprintf(stderr, "\rloading %3d %%%s", (int)(100.0 * (double)done / (double)total), done >= total ? "\n" : "");
+    if (now - shown->last > 0.5) {
+        *shown = (load_shown){now, true};
+        fprintf(stderr, "\rloading %3d %%", (int)(100.0 * (double)done / (double)total));
     }
     return 0;
 }
@@ -128,10 +133,14 @@ int cli_open_model(const cli_args *args, const char *path, cli_host *host) {
     }
     perigee_error *error = NULL;
     double begun = cli_now();
-    double shown = begun;
-    if (perigee_model_load(host->context, path, SIZE_MAX, args->model, isatty(STDERR_FILENO) ? show_progress : NULL,
-                           &shown, interrupted, &host->model, &error) != PERIGEE_OK ||
-        perigee_model_get_info(host->model, &host->info, &error) != PERIGEE_OK) {
+    load_shown shown = {begun, false};
+    perigee_status loaded =
+        perigee_model_load(host->context, path, SIZE_MAX, args->model, isatty(STDERR_FILENO) ? show_progress : NULL,
+                           &shown, interrupted, &host->model, &error);
+    if (shown.visible) {
+        fprintf(stderr, "\r\033[K");
+    }
+    if (loaded != PERIGEE_OK || perigee_model_get_info(host->model, &host->info, &error) != PERIGEE_OK) {
         return cli_fail(args, error);
     }
     host->load_seconds = cli_now() - begun;

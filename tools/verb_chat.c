@@ -96,6 +96,7 @@ static int answer(talk *t, const perigee_chat *chat) {
     }
     int shown = cli_answer_end(&said, finish);
     status = status == CLI_DONE ? shown : status;
+    bool full = finish == PERIGEE_FINISH_CONTEXT_FULL || perigee_error_status(error) == PERIGEE_E_CONTEXT_FULL;
     if (error) {
         bool cancelled = perigee_error_status(error) == PERIGEE_E_CANCELLED;
         if (cancelled) {
@@ -110,10 +111,10 @@ static int answer(talk *t, const perigee_chat *chat) {
         if (t->args->json) {
             cli_print_json_line(cli_answer_json(&said, t->host));
         }
-        if (finish == PERIGEE_FINISH_CONTEXT_FULL) {
-            fprintf(stderr, "[the context is full; /reset begins anew]\n");
-        }
         cli_answer_rates(&said);
+    }
+    if (full) {
+        fprintf(stderr, "[the context is full; /reset begins anew]\n");
     }
     cli_answer_free(&said);
     return status;

@@ -40,6 +40,12 @@ printf '/nothing\n' | chat 2> /dev/null || got=$?
 same "$got" 1 "exit status after a bad command"
 same "$(chat < /dev/null 2>&1)" "" "no lines, no output"
 
+got=0
+printf 'Hello\nHello\n' | chat --context 48 --json > "$work/out" 2> "$work/err" || got=$?
+same "$got" 1 "exit status with a full context"
+same "$(turn 1 | get finish)" context_full "finish of the first answer"
+grep -q '/reset begins anew' "$work/err"
+
 # an interrupt ends the answer and not the program; what would end an answer by itself is out of reach
 mkfifo "$work/in"
 biases='--logit-bias 3000=-999 --logit-bias 3001=-999 --logit-bias 3002=-999'
