@@ -88,3 +88,14 @@ got=0
 wait $pid || got=$?
 same "$got" 0 "exit status at the end of the input"
 grep -q /reset "$work/err"
+
+# run ends with what it has, and says so in its exit status
+: > "$work/out"
+# shellcheck disable=SC2086
+"$perigee" run "$model" --threads 1 --prompt Hello --max-tokens 100000000 $biases > "$work/out" 2> "$work/err" &
+pid=$!
+grown 20
+kill -INT $pid
+got=0
+wait $pid || got=$?
+same "$got" 1 "exit status of an interrupted run"
