@@ -39,7 +39,7 @@ typedef long long limit_vector __attribute__((vector_size(64)));
 static volatile long long limit_sink;
 
 /* Seconds to read all of a buffer in one linear stream. */
-__attribute__((unused)) static double limit_read(const void *p, size_t bytes) {
+__attribute__((noinline, unused)) static double limit_read(const void *p, size_t bytes) {
     const limit_vector *v = p;
     limit_vector a = {0}, b = a, c = a, d = a;
     const double begin = limit_seconds();
@@ -55,10 +55,10 @@ __attribute__((unused)) static double limit_read(const void *p, size_t bytes) {
 }
 
 /* Seconds to read and write n floats in place, n a multiple of 64. */
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__clang__) /* clang takes no other attribute beside this one */
 __attribute__((target_clones("avx512f", "avx2", "default")))
 #endif
-__attribute__((unused)) static double
+__attribute__((noinline, unused)) static double
 limit_update(float *x, size_t n) {
     typedef float vector __attribute__((vector_size(64)));
     vector *v = (vector *)(void *)x;
@@ -80,7 +80,7 @@ limit_update(float *x, size_t n) {
             LIMIT_LINE(op, 12) LIMIT_LINE(op, 13) LIMIT_LINE(op, 14) LIMIT_LINE(op, 15) "dec %0\njnz 1b\n"
 /* Multiply-adds per second of 12 registers of AVX-512. */
 #define LIMIT_RATE(name, op, each)                                                                                     \
-    __attribute__((unused)) static double name(void) {                                                       \
+    __attribute__((noinline, unused)) static double name(void) {                                                       \
         double best = 1e9;                                                                                             \
         for (int i = 0; i < 5; i++) {                                                                                  \
             long n = 1000000;                                                                                          \
