@@ -1,5 +1,6 @@
 #!/bin/sh
-# The library exports nothing that the headers do not declare: symbols.sh LIBRARY INCLUDE
+# The library exports nothing that the headers do not declare, and as released imports nothing that ends the process:
+# symbols.sh LIBRARY INCLUDE CONFIGURATION
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -14,3 +15,8 @@ extra=$(LC_ALL=C comm -13 "$work/declared" "$work/exported")
 [ -s "$work/exported" ]
 soname=$(objdump -p "$1" | awk '$1 == "SONAME" { print $2 }')
 [ "$soname" = libperigee.so.0 ] || { echo "SONAME is $soname" >&2; exit 1; }
+if [ "$3" != Debug ]; then
+    ends=$(nm -D --undefined-only "$1" | awk '{ sub(/@.*/, "", $2); print $2 }' |
+        grep -xE '__assert_fail|abort|exit|_exit|quick_exit|getenv|secure_getenv|setlocale' || true)
+    [ -z "$ends" ] || { echo "not for a library:" $ends >&2; exit 1; }
+fi
