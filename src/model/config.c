@@ -24,6 +24,10 @@ enum {
 };
 
 static const int64_t most_positions = INT64_C(1) << 40;
+/* A context is stretched, not shrunk; angles of all positions stay whole numbers of turns that 64 bits hold. */
+static const double least_stretch = 1e-3;
+/* So many elements that their bytes in any form, and the sums of them in a plan, fit in 63 bits. */
+static const int64_t most_elements = INT64_C(1) << 58;
 
 static void read_shape(prg_config_reader *r, prg_config *c) {
     const prg_json *t = r->text;
@@ -45,7 +49,7 @@ static void read_shape(prg_config_reader *r, prg_config *c) {
 
 static void read_yarn(prg_config_reader *r, prg_config *c, const prg_json *scaling) {
     c->yarn = true;
-    c->yarn_factor = prg_config_real(r, scaling, "factor", 0, 1e6, NAN);
+    c->yarn_factor = prg_config_real(r, scaling, "factor", least_stretch, 1e6, NAN);
     c->yarn_original = prg_config_int(r, scaling, "original_max_position_embeddings", 1, most_positions, PRG_REQUIRED);
     c->yarn_beta_fast = prg_config_real(r, scaling, "beta_fast", 0, 1e6, 32);
     c->yarn_beta_slow = prg_config_real(r, scaling, "beta_slow", 0, 1e6, 1);
@@ -345,7 +349,7 @@ static void read_all(prg_config_reader *r, prg_config *c, prg_arena *arena) {
         read_ids(r, c);
     }
     int64_t total;
-    if (r->status == PERIGEE_OK && !prg_component_total(c, &total)) {
+    if (r->status == PERIGEE_OK && (!prg_component_total(c, &total) || total > most_elements)) {
         prg_config_fail(r, PERIGEE_E_CONFIG, "sizes", "their product is absurd");
     }
 }

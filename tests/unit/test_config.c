@@ -157,6 +157,13 @@ START_TEST(test_bad_values) {
         {"\"num_experts\": 16", "\"num_experts\": 16, \"rope_theta\": 1", "rope_theta"},
         {"\"model_type\": \"kimi_linear\", ", "", "model_type"},
         {"\"num_experts\": 16", "\"num_experts\": 16, \"quantization_config\": {}", "quant_method"},
+        /* angles beyond any whole number; bytes beyond 63 bits */
+        {"\"num_experts\": 16",
+         "\"num_experts\": 16, \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 1e-300,"
+         "\"original_max_position_embeddings\": 4096}",
+         "factor"},
+        {"\"moe_intermediate_size\": 32",
+         "\"moe_intermediate_size\": 1048576, \"num_experts\": 65536, \"hidden_size\": 1048576", "sizes"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         prg_config c;
