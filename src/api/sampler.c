@@ -1,6 +1,7 @@
 #include <math.h>
 
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "generate/sampler.h"
 #include "generate/select.h"
 #include "generate/softmax.h"
@@ -66,6 +67,14 @@ perigee_status perigee_top_k(perigee_context *context, const float *logits, size
     return PERIGEE_OK;
 }
 
+static void subtract_log_sum(const float *logits, size_t count, float maximum, const int32_t *ids, size_t n,
+                             double *out) {
+    double sum = prg_softmax_log_sum(logits, count, maximum);
+    for (size_t i = 0; i < n; i++) {
+        out[i] = (double)logits[ids[i]] - sum;
+    }
+}
+
 perigee_status perigee_log_probabilities(const float *logits, size_t count, const int32_t *ids, size_t n, double *out,
                                          perigee_error **err) {
     prg_clear(err);
@@ -80,10 +89,10 @@ perigee_status perigee_log_probabilities(const float *logits, size_t count, cons
         }
     }
     if (st == PERIGEE_OK && n > 0) {
-        double sum = prg_softmax_log_sum(logits, count, maximum);
-        for (size_t i = 0; i < n; i++) {
-            out[i] = (double)logits[ids[i]] - sum;
-        }
+        fenv_t host;
+        prg_float_mode_enter(&host);
+        subtract_log_sum(logits, count, maximum, ids, n, out);
+        prg_float_mode_leave(&host);
     }
     return st;
 }

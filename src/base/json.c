@@ -9,6 +9,7 @@
 #include <yajl/yajl_parse.h>
 
 #include "base/error.h"
+#include "base/float_mode.h"
 
 /* yajl does not look whether it was given memory. So a request that fails leaves the parser for good, by way of
  * `no_memory`, and what the parser holds is known here, in a list, and freed without it. */
@@ -298,7 +299,10 @@ bool prg_parse_double(const char *text, size_t length, double *out) {
         return false;
     }
     char *end = NULL;
+    fenv_t host;
+    prg_float_mode_enter(&host);
     double value = strtod_l(copy, &end, c);
+    prg_float_mode_leave(&host);
     freelocale(c);
     if (end != copy + length || !isfinite(value)) {
         return false;

@@ -5,6 +5,7 @@
 
 #include "base/checked_math.h"
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "generate/select.h"
 #include "generate/softmax.h"
 #include "text/tokenizer.h"
@@ -143,7 +144,7 @@ static perigee_status take_in(perigee_generation *g, perigee_finish *end, perige
     return st;
 }
 
-static void find_top(perigee_generation *g, float maximum) {
+static void score_top(perigee_generation *g, float maximum) {
     const size_t n = g->source.vocabulary, top = g->options->top > 0 ? (size_t)g->options->top : 0;
     double sum = prg_softmax_log_sum(g->logits, n, maximum);
     g->log_probability = (double)g->logits[g->chosen] - sum;
@@ -153,6 +154,13 @@ static void find_top(perigee_generation *g, float maximum) {
         g->top_ids[i] = (int32_t)prg_select_index(g->keys[i]);
         g->top_values[i] = (double)g->logits[g->top_ids[i]] - sum;
     }
+}
+
+static void find_top(perigee_generation *g, float maximum) {
+    fenv_t host;
+    prg_float_mode_enter(&host);
+    score_top(g, maximum);
+    prg_float_mode_leave(&host);
 }
 
 /* Choose a token; sampler and constraint move over it together or not at all. */

@@ -1,11 +1,11 @@
 #include "generate/sampler.h"
 
-#include <fenv.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/checked_math.h"
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "generate/random.h"
 #include "generate/select.h"
 #include "generate/softmax.h"
@@ -497,10 +497,9 @@ static perigee_status sample(perigee_sampler *sampler, const float *logits, size
 
 perigee_status prg_sampler_sample(perigee_sampler *sampler, const float *logits, size_t count, const uint64_t *allowed,
                                   size_t allowed_count, int32_t *id, perigee_error **err) {
-    fenv_t mode; /* the host's: rounding to nearest and gradual underflow are what the results rest on */
-    fegetenv(&mode);
-    fesetenv(FE_DFL_ENV);
+    fenv_t host;
+    prg_float_mode_enter(&host);
     perigee_status st = sample(sampler, logits, count, allowed, allowed_count, id, err);
-    fesetenv(&mode);
+    prg_float_mode_leave(&host);
     return st;
 }

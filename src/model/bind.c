@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/float_mode.h"
 #include "model/binder.h"
 #include "model/rope.h"
 
@@ -152,9 +153,16 @@ static void bind_layer(prg_binder *b, const shared *common, int64_t index, prg_l
     b->group++;
 }
 
-static void bind_all(prg_binder *b, const shared *common) {
+static void bind_all(prg_binder *b, double inner_eps) {
     const prg_config *c = &b->checkpoint->config;
     prg_bound *o = b->out;
+    shared common = {.inner_eps = inner_eps, .scale_growth = 1};
+    if (c->rotary) {
+        b->status = prg_rope_make(b->arena, c, &common.rotation, &common.scale_growth, b->err);
+        if (b->status != PERIGEE_OK) {
+            return;
+        }
+    }
     b->layer = -1;
     o->embed_group = b->group;
     prg_binder_matrix(b, PRG_PART_EMBED, 0, &o->embed);
@@ -164,7 +172,7 @@ static void bind_all(prg_binder *b, const shared *common) {
         b->status = o->layers ? PERIGEE_OK : prg_fail_memory(b->err);
     }
     for (int64_t i = 0; i < c->layers && b->status == PERIGEE_OK; i++) {
-        bind_layer(b, common, i, &o->layers[i]);
+        bind_layer(b, &common, i, &o->layers[i]);
     }
     b->layer = -1;
     o->final_mix = bind_mix(b, PRG_PART_OUTPUT_RES_NORM, PRG_PART_OUTPUT_RES_PROJ);
@@ -202,7 +210,7 @@ static void warn_of_unused(const prg_checkpoint *c) {
 perigee_status prg_bind(prg_checkpoint *checkpoint, prg_arena *arena, double inner_eps, bool read, prg_bound *out,
                         perigee_error **err) {
     *out = (prg_bound){0};
-    shared common = {.inner_eps = inner_eps, .scale_growth = 1};
+    fenv_t host;
     prg_binder b = {.checkpoint = checkpoint,
                     .arena = arena,
                     .out = out,
@@ -210,12 +218,9 @@ perigee_status prg_bind(prg_checkpoint *checkpoint, prg_arena *arena, double inn
                     .file = {NULL, -1, 0, NULL},
                     .file_index = -1,
                     .err = err};
-    if (checkpoint->config.rotary) {
-        b.status = prg_rope_make(arena, &checkpoint->config, &common.rotation, &common.scale_growth, err);
-    }
-    if (b.status == PERIGEE_OK) {
-        bind_all(&b, &common);
-    }
+    prg_float_mode_enter(&host);
+    bind_all(&b, inner_eps);
+    prg_float_mode_leave(&host);
     prg_file_close(&b.file);
     if (b.status == PERIGEE_OK) {
         warn_of_unused(checkpoint);

@@ -1,4 +1,6 @@
 /* Loading: the same bytes whether they are resident or mapped, and what a host is told of a model. */
+#include <fenv.h>
+
 #include "base/error.h"
 #include "dtype/dtype.h"
 #include "model/model.h"
@@ -143,6 +145,43 @@ START_TEST(small_vectors) {
 }
 END_TEST
 
+/* What is computed at load rounds to nearest, whatever the host does; and the host's mode is as it was. */
+START_TEST(in_the_rounding_of_a_host) {
+    static const char *const names[] = {"kimi_k25", "kimi_k3"}; /* YaRN; rates and mixes */
+    static const int modes[] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+    for (size_t i = 0; i < 2 * 3; i++) {
+        perigee_model *a = golden_model(context, names[i % 2], NULL);
+        fesetround(modes[i / 2]);
+        perigee_model *b = golden_model(context, names[i % 2], NULL);
+        int kept = fegetround();
+        fesetround(FE_TONEAREST);
+        ck_assert_int_eq(kept, modes[i / 2]);
+        ck_assert_double_eq(a->config.eps, b->config.eps);
+        for (int64_t l = 0; l < a->config.layers; l++) {
+            const prg_layer *p = &a->layers[l], *q = &b->layers[l];
+            const size_t row = (size_t)a->config.hidden * sizeof(float);
+            if (p->attention_mix) {
+                ck_assert_mem_eq(p->attention_mix, q->attention_mix, row);
+            }
+            if (p->is_kda) {
+                const prg_kda *x = &p->attention.kda.op, *y = &q->attention.kda.op;
+                ck_assert_mem_eq(x->rate, y->rate, x->heads * sizeof *x->rate);
+                continue;
+            }
+            const prg_mla_weights *x = &p->attention.mla, *y = &q->attention.mla;
+            ck_assert_float_eq(x->scale, y->scale);
+            ck_assert_float_eq(x->inner_eps, y->inner_eps);
+            ck_assert_uint_eq(x->rotation.pairs, y->rotation.pairs);
+            for (size_t k = 0; k < x->rotation.pairs; k++) {
+                ck_assert_double_eq(x->rotation.frequency[k], y->rotation.frequency[k]);
+            }
+        }
+        perigee_model_free(a);
+        perigee_model_free(b);
+    }
+}
+END_TEST
+
 START_TEST(a_tokenizer_in_the_folder) {
     char folder[256], path[512], text[256 * 24] = "";
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -170,4 +209,4 @@ START_TEST(a_tokenizer_in_the_folder) {
 END_TEST
 
 PRG_SUITE("load", setup, teardown, resident_and_mapped_agree, the_fingerprint_sees_a_change, without_an_index,
-          end_ids_of_both_configs, small_vectors, a_tokenizer_in_the_folder)
+          end_ids_of_both_configs, small_vectors, in_the_rounding_of_a_host, a_tokenizer_in_the_folder)

@@ -604,6 +604,28 @@ START_TEST(test_rounding_mode) {
 }
 END_TEST
 
+START_TEST(test_log_probabilities_whatever_the_rounding) {
+    static const int modes[] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+    float logits[100];
+    int32_t ids[100];
+    double plain[100], other[100];
+    for (int i = 0; i < 100; i++) {
+        logits[i] = (float)normal();
+        ids[i] = i;
+    }
+    ck_assert_int_eq(perigee_log_probabilities(logits, 100, ids, 100, plain, NULL), PERIGEE_OK);
+    for (int m = 0; m < 3; m++) {
+        fesetround(modes[m]);
+        perigee_status st = perigee_log_probabilities(logits, 100, ids, 100, other, NULL);
+        int kept = fegetround();
+        fesetround(FE_TONEAREST);
+        ck_assert_int_eq(st, PERIGEE_OK);
+        ck_assert_int_eq(kept, modes[m]);
+        ck_assert_mem_eq(plain, other, sizeof plain);
+    }
+}
+END_TEST
+
 START_TEST(test_bad_arguments) {
     perigee_sampler *s = make();
     float logit = 0, bias = NAN;
@@ -636,4 +658,4 @@ PRG_SUITE("sampler", setup, teardown, test_random_stream, test_exponentials, tes
           test_select_mass, test_greedy_and_ties, test_not_finite, test_penalties, test_bias_and_order,
           test_distribution_temperature, test_distribution_cuts, test_cut_after_cut, test_large_against_reference,
           test_log_probabilities, test_clone_save_load, test_seeds, test_allowed, test_fixed_ids, test_rounding_mode,
-          test_bad_arguments)
+          test_log_probabilities_whatever_the_rounding, test_bad_arguments)
