@@ -4,7 +4,6 @@
 #include "base/thread_pool.h"
 
 #include <errno.h>
-#include <fenv.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -19,6 +18,8 @@
 #endif
 
 #include "base/error.h"
+#include "base/float_mode.h"
+#include "os/os.h"
 
 enum { SPIN_NS = 40000, CHECKS = 16, CPUS_MOST = 1024, THREADS_MOST = 1024 };
 
@@ -41,9 +42,11 @@ struct prg_pool {
 
     /* of the holder of the turn */
     bool started;
-    pid_t process;
     bool oversubscribed;
     fenv_t saved_mode;
+
+    /* that the threads belong to; 0: there are none. Read without the turn, which a forked child may never get */
+    _Atomic pid_t process;
 
     prg_pool_fn fn;
     void *argument;
@@ -131,14 +134,6 @@ size_t prg_pool_threads(const prg_pool *pool) {
     return pool->threads;
 }
 
-/* Round to nearest, subnormals kept, nothing traps. */
-static void set_mode(void) {
-    fesetenv(FE_DFL_ENV);
-#if defined(__x86_64__)
-    _mm_setcsr(0x1f80);
-#endif
-}
-
 static void relax(void) {
 #if defined(__x86_64__)
     _mm_pause();
@@ -216,7 +211,7 @@ static void publish(prg_pool *pool) {
 static void *work(void *argument) {
     const worker *self = argument;
     prg_pool *pool = self->pool;
-    set_mode();
+    prg_float_mode_set();
     unsigned seen = 0;
     for (;;) {
         seen = wait_epoch(pool, seen);
@@ -290,9 +285,9 @@ static perigee_status start(prg_pool *pool, perigee_error **err) {
     if (failed) {
         stop_workers(pool, count);
         return prg_fail(err, PERIGEE_E_SYSTEM, "thread %zu of %zu did not start%s: %s", count + 2, pool->threads,
-                        pool->cpus ? " (are all processors of the list usable?)" : "", strerror(failed));
+                        pool->cpus ? " (are all processors of the list usable?)" : "", prg_os_error_text(failed));
     }
-    pool->process = getpid();
+    atomic_store(&pool->process, getpid());
     pool->started = true;
     return PERIGEE_OK;
 }
@@ -304,7 +299,16 @@ static void pass_turn(prg_pool *pool) {
     pthread_mutex_unlock(&pool->turn_lock);
 }
 
+/* In a forked child: locks and counts are as the parent's threads held them when they were copied. */
+static bool is_copy(prg_pool *pool) {
+    const pid_t process = atomic_load(&pool->process);
+    return process != 0 && process != getpid();
+}
+
 perigee_status prg_pool_enter(prg_pool *pool, perigee_error **err) {
+    if (is_copy(pool)) {
+        return prg_fail(err, PERIGEE_E_STATE, "a context does not survive fork(): its threads are the parent's");
+    }
     pthread_mutex_lock(&pool->turn_lock);
     uint64_t ticket = pool->next_ticket++;
     while (pool->serving != ticket) {
@@ -312,24 +316,19 @@ perigee_status prg_pool_enter(prg_pool *pool, perigee_error **err) {
     }
     pthread_mutex_unlock(&pool->turn_lock);
     perigee_status status = PERIGEE_OK;
-    if (pool->threads > 1) {
-        if (!pool->started) {
-            status = start(pool, err);
-        } else if (pool->process != getpid()) {
-            status = prg_fail(err, PERIGEE_E_STATE, "a context does not survive fork(): its threads are the parent's");
-        }
+    if (pool->threads > 1 && !pool->started) {
+        status = start(pool, err);
     }
     if (status != PERIGEE_OK) {
         pass_turn(pool);
         return status;
     }
-    fegetenv(&pool->saved_mode);
-    set_mode();
+    prg_float_mode_enter(&pool->saved_mode);
     return PERIGEE_OK;
 }
 
 void prg_pool_leave(prg_pool *pool) {
-    fesetenv(&pool->saved_mode);
+    prg_float_mode_leave(&pool->saved_mode);
     pass_turn(pool);
 }
 
@@ -358,14 +357,16 @@ void prg_pool_free(prg_pool *pool) {
     if (!pool) {
         return;
     }
-    if (pool->started && pool->process == getpid()) {
-        stop_workers(pool, pool->threads - 1);
+    if (!is_copy(pool)) { /* a copy's condition would wait for sleepers that are not there */
+        if (pool->started) {
+            stop_workers(pool, pool->threads - 1);
+        }
+        pthread_cond_destroy(&pool->done);
+        pthread_cond_destroy(&pool->wake);
+        pthread_mutex_destroy(&pool->sleep_lock);
+        pthread_cond_destroy(&pool->turn_changed);
+        pthread_mutex_destroy(&pool->turn_lock);
     }
-    pthread_cond_destroy(&pool->done);
-    pthread_cond_destroy(&pool->wake);
-    pthread_mutex_destroy(&pool->sleep_lock);
-    pthread_cond_destroy(&pool->turn_changed);
-    pthread_mutex_destroy(&pool->turn_lock);
     prg_free(pool->allocator, pool->workers);
     prg_free(pool->allocator, pool);
 }

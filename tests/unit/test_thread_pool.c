@@ -285,10 +285,39 @@ START_TEST(test_fork) {
     prg_pool_free(pool);
 }
 END_TEST
+
+/* Workers sleep and the turn is taken when the process is copied: the child can neither enter nor hang. */
+START_TEST(test_fork_in_a_step) {
+    prg_pool *pool = make(3);
+    tally t = {0};
+    ck_assert_int_eq(prg_pool_enter(pool, NULL), PERIGEE_OK);
+    prg_pool_run(pool, add_one, &t);
+    nanosleep(&(struct timespec){0, 50000000}, NULL);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        perigee_status st = prg_pool_enter(pool, NULL);
+        prg_pool_free(pool);
+        _exit(st == PERIGEE_E_STATE ? 0 : 1);
+    }
+    int status = -1;
+    for (int i = 0; i < 500 && waitpid(child, &status, WNOHANG) == 0; i++) {
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
+    }
+    if (status == -1) {
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+    }
+    ck_assert_int_eq(status, 0);
+    prg_pool_leave(pool);
+    prg_pool_free(pool);
+}
+END_TEST
 #else
 #define test_fork test_caller_sleeps
+#define test_fork_in_a_step test_caller_sleeps
 #endif
 
 PRG_SUITE("thread_pool", setup, teardown, test_sections, test_caller_sleeps, test_bad_lists, test_start_fails,
           test_float_mode_and_signals, test_one_step_at_a_time, test_first_come_first_served,
-          test_idle_pool_burns_nothing, test_fork)
+          test_idle_pool_burns_nothing, test_fork, test_fork_in_a_step)
