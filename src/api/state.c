@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "api/path.h"
 #include "base/cancel.h"
 #include "base/error.h"
 #include "generate/sampler.h"
@@ -59,8 +60,14 @@ perigee_status perigee_session_feed(perigee_session *session, const int32_t *tok
     if (kept) {
         *kept = 0;
     }
-    if (!session || !tokens || n == 0) {
-        return prg_fail(err, PERIGEE_E_ARGUMENT, "session or tokens is NULL, or there are none");
+    if (logits) {
+        *logits = NULL;
+    }
+    if (rows) {
+        *rows = 0;
+    }
+    if (!session || !tokens || n == 0 || (!logits && which != PERIGEE_LOGITS_NONE)) {
+        return prg_fail(err, PERIGEE_E_ARGUMENT, "session, tokens or logits is NULL, or there are no tokens");
     }
     /* what the step would refuse is refused before the rewind */
     const prg_item item = {.session = session, .tokens = tokens, .n = n, .which = which};
@@ -177,12 +184,7 @@ static perigee_status copy_path(const perigee_session *session, const char *path
     if (!session || !path) {
         return prg_fail(err, PERIGEE_E_ARGUMENT, "session or path is NULL");
     }
-    length = length == SIZE_MAX ? strlen(path) : length;
-    if (length == 0 || memchr(path, 0, length)) {
-        return prg_fail(err, PERIGEE_E_ARGUMENT, "path is empty or holds a NUL byte");
-    }
-    *out = prg_strndup(session->model->context->allocator, path, length);
-    return *out ? PERIGEE_OK : prg_fail_memory(err);
+    return prg_api_path(session->model->context, path, length, out, err);
 }
 
 static perigee_status fail_os(const char *path, int error, const char *what, perigee_error **err) {

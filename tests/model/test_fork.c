@@ -265,5 +265,36 @@ START_TEST(feed_keeps_the_prefix) {
 }
 END_TEST
 
+/* What can be refused is refused before the rewind. */
+START_TEST(a_refused_feed_changes_nothing) {
+    golden g = golden_read("kimi_k3_long");
+    perigee_model *model = golden_model(context, "kimi_k3_long", NULL);
+    perigee_session *s = golden_session(model, "context=64");
+    const float *logits = NULL;
+    size_t rows = 9, kept = 9;
+    golden_ok(perigee_session_feed(s, g.ids, 40, PERIGEE_LOGITS_LAST, &logits, &rows, &kept, NULL, NULL), NULL);
+    int32_t other[65];
+    memcpy(other, g.ids, sizeof other);
+    other[30] = (other[30] + 1) % (int32_t)g.vocabulary;
+    ck_assert_int_eq(perigee_session_feed(s, other, 65, PERIGEE_LOGITS_LAST, &logits, &rows, &kept, NULL, NULL),
+                     PERIGEE_E_CONTEXT_FULL);
+    ck_assert_int_eq(perigee_session_feed(s, other, 40, PERIGEE_LOGITS_LAST, NULL, &rows, &kept, NULL, NULL),
+                     PERIGEE_E_ARGUMENT);
+    ck_assert_int_eq(perigee_session_feed(s, other, 40, (perigee_logits)7, &logits, &rows, &kept, NULL, NULL),
+                     PERIGEE_E_ARGUMENT);
+    other[39] = (int32_t)g.vocabulary;
+    ck_assert_int_eq(perigee_session_feed(s, other, 40, PERIGEE_LOGITS_LAST, &logits, &rows, &kept, NULL, NULL),
+                     PERIGEE_E_TOKEN);
+    ck_assert_uint_eq(kept, 0);
+    ck_assert_uint_eq(rows, 0);
+    ck_assert_ptr_null(logits);
+    ck_assert_int_eq(perigee_session_position(s), 40);
+    perigee_session_free(s);
+    perigee_model_free(model);
+    free(g.file);
+}
+END_TEST
+
 PRG_SUITE("fork", setup, teardown, forks_go_their_own_way, fork_shares_the_cache, rewind_of_latents_is_free,
-          rewind_of_recurrent_layers, checkpoints_under_a_limit, cancelled_rewind, feed_keeps_the_prefix)
+          rewind_of_recurrent_layers, checkpoints_under_a_limit, cancelled_rewind, feed_keeps_the_prefix,
+          a_refused_feed_changes_nothing)
