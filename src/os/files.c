@@ -11,7 +11,8 @@
 enum { HUGE_PAGE = 2 << 20, LARGEST_READ = 1 << 30 };
 
 int prg_os_open(const char *path, int *fd, uint64_t *size) {
-    int opened = open(path, O_RDONLY | O_CLOEXEC);
+    /* without O_NONBLOCK a pipe would be waited for; to a regular file it is nothing */
+    int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (opened < 0) {
         return errno;
     }

@@ -255,6 +255,18 @@ START_TEST(folders) {
 }
 END_TEST
 
+/* What is no regular file is refused, not waited for. */
+START_TEST(pipes) {
+    static const char *const names[] = {"extra.safetensors", "config.json"};
+    for (size_t i = 0; i < 2; i++) {
+        copy_case("kimi_k3", folder, sizeof folder);
+        unlink(in_folder(names[i]));
+        ck_assert_int_eq(mkfifo(in_folder(names[i]), 0600), 0);
+        check_refused(PERIGEE_E_IO, names[i]);
+    }
+}
+END_TEST
+
 START_TEST(arguments) {
     perigee_model *model = NULL;
     perigee_options *options = golden_options("weights=elsewhere");
@@ -423,4 +435,5 @@ START_TEST(allocations_that_fail) {
 END_TEST
 
 PRG_SUITE("bad_checkpoint", setup, teardown, shards, index_and_shards_disagree, broken_index, tensors,
-          quantised_tensors, configs, folders, arguments, reads_that_fail, progress_and_cancel, allocations_that_fail)
+          quantised_tensors, configs, folders, pipes, arguments, reads_that_fail, progress_and_cancel,
+          allocations_that_fail)
