@@ -21,7 +21,8 @@ static void conv_part(void *argument, size_t index, size_t count) {
 
 void prg_short_conv(const prg_exec *exec, const float *taps, size_t n_taps, const float *history, float *next,
                     const float *u, size_t ldu, size_t m, size_t channels, float *y, size_t ldy) {
-    assert(n_taps >= 1 && n_taps <= PRG_CONV_TAPS_MOST && next != history);
+    assert(n_taps >= 1 && n_taps <= PRG_CONV_TAPS_MOST);
+    assert(n_taps == 1 || next != history); /* of one tap there is no history */
     conv_call c = {&prg_plain_row(exec, PERIGEE_OP_SHORT_CONV)->run.conv,
                    {.taps = taps,
                     .n_taps = n_taps,

@@ -55,6 +55,18 @@ START_TEST(test_conv) {
 }
 END_TEST
 
+/* Of one tap there is no history: both places may be one, as in the second chunk of a step. */
+START_TEST(test_one_tap_in_place) {
+    test_exec e;
+    ck_assert(test_exec_open(&e, "scalar", 1));
+    const float tap = 2;
+    float nowhere, u = 0.5F;
+    prg_short_conv(&e.exec, &tap, 1, &nowhere, &nowhere, &u, 1, 1, 1, &u, 1);
+    ck_assert_float_eq_tol(u, 0.7310586F, 1e-6F);
+    test_exec_close(&e);
+}
+END_TEST
+
 START_TEST(test_tables_agree) {
     enum { M = 5, C = 150 };
     float *taps = test_fill(C * 4, -1, 1), *u = test_fill(M * C, -9, 9), *history = test_fill(3 * C, -9, 9);
@@ -76,4 +88,4 @@ START_TEST(test_tables_agree) {
 }
 END_TEST
 
-PRG_SUITE("conv", NULL, NULL, test_conv, test_tables_agree)
+PRG_SUITE("conv", NULL, NULL, test_conv, test_one_tap_in_place, test_tables_agree)
