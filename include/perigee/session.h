@@ -66,7 +66,8 @@ PERIGEE_API perigee_status perigee_session_statistics(const perigee_session *ses
 
 /**
  * Receives the residual stream after a layer: float32 [rows, hidden], of `rows` tokens from `position` on, borrowed for
- * the call. Return 0 to go on; anything else fails the step with PERIGEE_E_CALLBACK. Runs on the calling thread.
+ * the call. Return 0 to go on; anything else fails the step with PERIGEE_E_CALLBACK. Runs on the calling thread, and
+ * makes no call on the session.
  */
 typedef int (*perigee_trace_fn)(int64_t layer, int64_t position, size_t rows, size_t hidden, const float *values,
                                 void *user);
