@@ -18,3 +18,12 @@ for case in "$fixtures"/golden/kimi_* "$fixtures"/golden/moonlight; do
     count=$((count + 1))
 done
 [ "$count" -ge 10 ] || { echo "only $count cases" >&2; exit 1; }
+# a device that can't take the logits stays where it is
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+ln -s /dev/full "$work/device"
+if "$perigee" run "$fixtures/golden/kimi_k3" --ids 1 --greedy 0 --logits "$work/device" 2> "$work/error"; then
+    echo "a full device went unnoticed" >&2
+    exit 1
+fi
+[ -h "$work/device" ] || { echo "a device was removed" >&2; exit 1; }

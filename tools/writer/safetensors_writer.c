@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { BUFFER = 8 << 20 };
@@ -192,8 +193,10 @@ bool writer_hole(writer_file *file, uint64_t count) {
 bool writer_close(writer_file *file, bool keep) {
     bool good = keep && !file->error[0] && file->data_start && file->written == file->data_bytes && flush(file);
     if (file->fd >= 0) {
+        struct stat st;
+        bool regular = fstat(file->fd, &st) == 0 && S_ISREG(st.st_mode);
         good = close(file->fd) == 0 && good;
-        if (!good) {
+        if (!good && regular) { /* a device or a pipe is not this program's */
             unlink(file->path);
         }
     }
