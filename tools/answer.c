@@ -93,20 +93,21 @@ static void show(cli_answer *a, const perigee_delta *delta, const char *text, si
 
 /* How much of the held text can be shown: all before a stop string (*found), or all that cannot begin one. */
 static size_t certain(const cli_answer *a, bool *found) {
-    size_t least = a->held.length;
+    size_t complete = a->held.length;
+    size_t begun = a->held.length;
     const char *stop = NULL;
-    *found = false;
-    for (size_t at = 0; at < least; at++) {
-        size_t left = a->held.length - at;
-        for (size_t i = 0; (stop = cli_item(a->args, "stop", i)) != NULL; i++) {
-            size_t length = strlen(stop);
-            if (length > 0 && memcmp(a->held.data + at, stop, left < length ? left : length) == 0) {
-                *found = *found || length <= left;
-                least = at;
+    for (size_t i = 0; (stop = cli_item(a->args, "stop", i)) != NULL; i++) {
+        size_t length = strlen(stop);
+        for (size_t at = 0; at < a->held.length; at++) {
+            size_t left = a->held.length - at;
+            if (memcmp(a->held.data + at, stop, left < length ? left : length) == 0) {
+                size_t *first = length <= left ? &complete : &begun;
+                *first = at < *first ? at : *first;
             }
         }
     }
-    return least;
+    *found = complete < a->held.length;
+    return *found ? complete : begun;
 }
 
 static void take_content(cli_answer *a, const perigee_delta *delta) {

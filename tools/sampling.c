@@ -92,6 +92,12 @@ static int make_constraint(const cli_args *args, const perigee_tokenizer *tokeni
 int cli_sampling_open(const cli_args *args, const cli_host *host, cli_sampling *out) {
     *out = (cli_sampling){NULL, NULL, NULL};
     perigee_error *error = NULL;
+    const char *stop = NULL;
+    for (size_t i = 0; (stop = cli_item(args, "stop", i)) != NULL; i++) {
+        if (!*stop) {
+            return cli_usage(args, "--stop takes a text that is not empty");
+        }
+    }
     if (perigee_sampler_new(host->context, &out->sampler, &error) != PERIGEE_OK ||
         perigee_generation_options_new(host->context, &out->options, &error) != PERIGEE_OK) {
         return cli_fail(args, error);

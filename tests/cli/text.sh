@@ -103,6 +103,12 @@ run --messages "$work/messages" --regex 'ab+END' --stop END --json > "$work/json
 same "$(get finish < "$work/json")" stop_string "finish of a chat"
 get message content < "$work/json" | grep -qx 'abb*'
 run --messages "$work/messages" --regex 'ab{9}' --stop b{9}c | grep -qx 'ab\{9\}' # held back, and shown at the end
+# of two stop strings the one that is complete first counts, in a chat as in a text
+for source in "--messages $work/messages" "--prompt x"; do
+    # shellcheck disable=SC2086
+    same "$(run $source --regex 'aabxc' --stop abc --stop b)" aa "text before the first stop string"
+done
+wants 2 run "$model" --prompt x --stop ""
 wants 1 run "$model" --messages "$work/tools"
 wants 1 run "$model" --messages "$work/messages" --effort extreme
 wants 2 run "$model" --messages "$work/messages" --prompt x
