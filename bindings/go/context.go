@@ -7,6 +7,7 @@ package perigee
 import (
 	"context"
 	"runtime"
+	"runtime/cgo"
 
 	"perigee.example/perigee/internal/capi"
 )
@@ -42,15 +43,28 @@ func raw(options []Option) (uintptr, error) {
 type Runtime struct{ h uintptr }
 
 // NewRuntime makes one.
-func NewRuntime(options ...Option) (*Runtime, error) {
+func NewRuntime(options ...Option) (*Runtime, error) { return NewRuntimeWith(nil, nil, options...) }
+
+// NewRuntimeWith makes one with a log, which gets level (1 error … 4 all) and line on a goroutine that called in, and
+// with kernels of the host; either may be nil.
+func NewRuntimeWith(log func(level int, message string), kernels *KernelSet, options ...Option) (*Runtime, error) {
 	o, err := raw(options)
 	if err != nil {
 		return nil, err
 	}
 	defer capi.Perigee_options_free(o)
 	r := &Runtime{}
-	var e uintptr
-	if err := check(capi.Context_new(o, &r.h, &e), e); err != nil {
+	var set, e uintptr
+	if kernels != nil {
+		set = kernels.h
+	}
+	var sink uint64
+	if log != nil {
+		sink = uint64(cgo.NewHandle(&capi.Log{Fn: log})) // released by the library, also on failure
+	}
+	err = check(capi.Context_new(o, sink, set, &r.h, &e), e)
+	runtime.KeepAlive(kernels)
+	if err != nil {
 		return nil, err
 	}
 	runtime.SetFinalizer(r, (*Runtime).Close)

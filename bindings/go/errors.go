@@ -59,20 +59,26 @@ func (e *Error) Error() string { return "perigee: " + e.Message }
 // Unwrap gives the status, for errors.Is.
 func (e *Error) Unwrap() error { return e.Status }
 
+func copyError(e uintptr) error {
+	made := &Error{Status: Status(capi.Perigee_error_status(e)), Offset: -1, Layer: -1}
+	made.Message = capi.Perigee_error_message(e)
+	made.Tensor = capi.Perigee_error_tensor(e)
+	made.File = capi.Perigee_error_file(e)
+	made.Offset = capi.Perigee_error_offset(e)
+	made.Layer = capi.Perigee_error_layer(e)
+	return made
+}
+
 // check turns a status and the C error object into a Go error, and frees the object.
 func check(status int, e uintptr) error {
 	if status == 0 {
 		return nil
 	}
-	made := &Error{Status: Status(status), Message: Status(status).Error(), Offset: -1, Layer: -1}
-	if e != 0 {
-		made.Message = capi.Perigee_error_message(e)
-		made.Tensor = capi.Perigee_error_tensor(e)
-		made.File = capi.Perigee_error_file(e)
-		made.Offset = capi.Perigee_error_offset(e)
-		made.Layer = capi.Perigee_error_layer(e)
-		capi.Perigee_error_free(e)
+	if e == 0 {
+		return &Error{Status: Status(status), Message: Status(status).Error(), Offset: -1, Layer: -1}
 	}
+	made := copyError(e)
+	capi.Perigee_error_free(e)
 	return made
 }
 

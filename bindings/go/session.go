@@ -170,24 +170,30 @@ func (s *Session) Rewind(ctx context.Context, position int) error {
 }
 
 // WriteTo saves the state.
-func (s *Session) WriteTo(w io.Writer) (int64, error) {
+func (s *Session) WriteTo(w io.Writer) (int64, error) { return s.SaveWith(w, nil) }
+
+// SaveWith saves the state and, unless nil, a sampler.
+func (s *Session) SaveWith(w io.Writer, sampler *Sampler) (int64, error) {
 	if s.h == 0 {
 		return 0, closed("session")
 	}
 	counter := &countingWriter{w: w}
 	stream := &capi.Stream{Writer: counter}
-	err := s.stream(stream, func(handle uint64, e *uintptr) int { return capi.State_save_to(s.h, 0, handle, e) })
+	err := s.stream(stream, func(handle uint64, e *uintptr) int { return capi.State_save_to(s.h, sampler.raw(), handle, e) })
 	return counter.n, err
 }
 
 // ReadFrom loads a state; on failure the session is unchanged.
-func (s *Session) ReadFrom(r io.Reader) (int64, error) {
+func (s *Session) ReadFrom(r io.Reader) (int64, error) { return s.LoadWith(r, nil) }
+
+// LoadWith loads a state and, unless nil, the sampler that was saved with it.
+func (s *Session) LoadWith(r io.Reader, sampler *Sampler) (int64, error) {
 	if s.h == 0 {
 		return 0, closed("session")
 	}
 	counter := &countingReader{r: r}
 	stream := &capi.Stream{Reader: counter}
-	err := s.stream(stream, func(handle uint64, e *uintptr) int { return capi.State_load_from(s.h, 0, handle, e) })
+	err := s.stream(stream, func(handle uint64, e *uintptr) int { return capi.State_load_from(s.h, sampler.raw(), handle, e) })
 	return counter.n, err
 }
 
@@ -250,3 +256,6 @@ func (c *countingReader) Read(b []byte) (int, error) {
 	c.n += int64(n)
 	return n, err
 }
+
+// bench makes bare steps in C, to measure by.
+func (s *Session) bench(times int) bool { return capi.Bench_steps(s.h, 1, times) == 0 }

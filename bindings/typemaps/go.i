@@ -3,9 +3,12 @@
 %nodefaultctor;
 %nodefaultdtor;
 %{
+#include <stdlib.h>
 #include <string.h>
 #include <perigee/batch.h>
+#include <perigee/queue.h>
 #include <perigee/state.h>
+#include <perigee/sys/kernel_set.h>
 %}
 
 /* Structs are filled in and read through the small functions below: a Go struct would fix their layout. */
@@ -27,6 +30,28 @@
 %ignore perigee_state_load_from;
 %ignore perigee_decode_step;
 %ignore perigee_session_feed;
+%ignore perigee_kernel_set_add;
+%ignore perigee_token_bytes;
+%ignore perigee_tokenizer_get_info;
+%ignore perigee_decoder_push;
+%ignore perigee_decoder_flush;
+%ignore perigee_chat_render;
+%ignore perigee_chat_ids;
+%ignore perigee_chat_text;
+%ignore perigee_chat_get_segment;
+%ignore perigee_parser_get_delta;
+%ignore perigee_parser_message;
+%ignore perigee_top_k;
+%ignore perigee_log_probabilities;
+%ignore perigee_sampler_add_bias;
+%ignore perigee_constraint_allowed;
+%ignore perigee_generation_next;
+%ignore perigee_generate;
+%ignore perigee_queue_submit;
+%ignore perigee_score;
+%ignore perigee_generate_fn;
+%ignore perigee_queue_fn;
+%ignore perigee_kernel_plugin_fn;
 %ignore perigee_progress_fn;
 %ignore perigee_trace_fn;
 %ignore perigee_release_fn;
@@ -56,22 +81,43 @@ GO_HANDLE(perigee_tokenizer)
 GO_HANDLE(perigee_decoder)
 GO_HANDLE(perigee_chat)
 GO_HANDLE(perigee_parser)
+GO_HANDLE(perigee_generation_options)
+GO_HANDLE(perigee_generation)
+GO_HANDLE(perigee_queue)
+GO_HANDLE(perigee_kernel_set)
 
 %typemap(gotype) int64_t *nearest "*int64"
 %typemap(in) int64_t *nearest %{ $1 = ($1_ltype)$input; %}
 %typemap(gotype) uint64_t *view "*uint64"
 %typemap(in) uint64_t *view %{ $1 = ($1_ltype)$input; %}
-%typemap(gotype) size_t *size, size_t *written, size_t *rows, size_t *kept, size_t *n "*uint64"
-%typemap(in) size_t *size, size_t *written, size_t *rows, size_t *kept, size_t *n %{ $1 = ($1_ltype)$input; %}
+%typemap(gotype) size_t *size, size_t *written, size_t *rows, size_t *kept, size_t *n, size_t *count, size_t *length, size_t *left "*uint64"
+%typemap(in) size_t *size, size_t *written, size_t *rows, size_t *kept, size_t *n, size_t *count, size_t *length, size_t *left %{ $1 = ($1_ltype)$input; %}
+
+%typemap(gotype) int32_t *id, int32_t *special "*int32"
+%typemap(in) int32_t *id, int32_t *special %{ $1 = (int32_t *)$input; %}
+%typemap(gotype) int64_t *request "*int64"
+%typemap(in) int64_t *request %{ $1 = (int64_t *)$input; %}
+%typemap(gotype) double *reals, double *out "[]float64"
+%typemap(in) double *reals, double *out %{ $1 = (double *)$input.array; %}
+%typemap(gotype) float *values "[]float32"
+%typemap(in) float *values %{ $1 = (float *)$input.array; %}
+%typemap(gotype) int32_t *chosen "[]int32"
+%typemap(in) int32_t *chosen %{ $1 = (int32_t *)$input.array; %}
 
 /* slices and strings without copies */
-%typemap(gotype) (const int32_t *tokens, size_t n) "[]int32"
-%typemap(in) (const int32_t *tokens, size_t n) %{ $1 = (int32_t *)$input.array; $2 = (size_t)$input.len; %}
-%typemap(gotype) (void *buffer, size_t capacity), (const void *buffer, size_t size) "[]byte"
-%typemap(in) (void *buffer, size_t capacity), (const void *buffer, size_t size)
+%typemap(gotype) (const int32_t *tokens, size_t n), (const int32_t *ids, size_t n), (const int32_t *ids, size_t count),
+    (const int32_t *prompt, size_t count), (int32_t *ids, size_t capacity) "[]int32"
+%typemap(in) (const int32_t *tokens, size_t n), (const int32_t *ids, size_t n), (const int32_t *ids, size_t count),
+    (const int32_t *prompt, size_t count), (int32_t *ids, size_t capacity) %{ $1 = (int32_t *)$input.array; $2 = (size_t)$input.len; %}
+%typemap(gotype) (const float *logits, size_t count) "[]float32"
+%typemap(in) (const float *logits, size_t count) %{ $1 = (float *)$input.array; $2 = (size_t)$input.len; %}
+%typemap(gotype) (void *buffer, size_t capacity), (const void *buffer, size_t size), (char *bytes, size_t capacity) "[]byte"
+%typemap(in) (void *buffer, size_t capacity), (const void *buffer, size_t size), (char *bytes, size_t capacity)
     %{ $1 = ($1_ltype)$input.array; $2 = (size_t)$input.len; %}
-%typemap(gotype) (const char *path, size_t length), (const char *value, size_t length) "string"
-%typemap(in) (const char *path, size_t length), (const char *value, size_t length)
+%typemap(gotype) (const char *path, size_t length), (const char *value, size_t length), (const char *text, size_t length),
+    (const char *name, size_t length), (const char *schema, size_t length), (const char *pattern, size_t length) "string"
+%typemap(in) (const char *path, size_t length), (const char *value, size_t length), (const char *text, size_t length),
+    (const char *name, size_t length), (const char *schema, size_t length), (const char *pattern, size_t length)
     %{ $1 = (char *)$input.p; $2 = (size_t)$input.n; %}
 
 %typemap(gotype) (int64_t *numbers, size_t count) "[]int64"
@@ -81,11 +127,20 @@ GO_HANDLE(perigee_parser)
 %{
 typedef struct prg_floats { const float *p; size_t n; } prg_floats;
 typedef struct prg_ids { const int32_t *p; size_t n; } prg_ids;
+typedef struct prg_bytes { const char *p; size_t n; } prg_bytes;
+typedef struct prg_doubles { const double *p; size_t n; } prg_doubles;
+typedef struct prg_words { const uint64_t *p; size_t n; } prg_words;
 %}
 %typemap(gotype) prg_floats "[]float32"
 %typemap(out) prg_floats %{ $result.array = (void *)$1.p; $result.len = $result.cap = (intgo)$1.n; %}
 %typemap(gotype) prg_ids "[]int32"
 %typemap(out) prg_ids %{ $result.array = (void *)$1.p; $result.len = $result.cap = (intgo)$1.n; %}
+%typemap(gotype) prg_bytes "[]byte"
+%typemap(out) prg_bytes %{ $result.array = (void *)$1.p; $result.len = $result.cap = (intgo)$1.n; %}
+%typemap(gotype) prg_doubles "[]float64"
+%typemap(out) prg_doubles %{ $result.array = (void *)$1.p; $result.len = $result.cap = (intgo)$1.n; %}
+%typemap(gotype) prg_words "[]uint64"
+%typemap(out) prg_words %{ $result.array = (void *)$1.p; $result.len = $result.cap = (intgo)$1.n; %}
 
 /* statuses and other enumerations are plain numbers on this level */
 %typemap(gotype) enum SWIGTYPE "int"
@@ -97,6 +152,12 @@ typedef struct prg_ids { const int32_t *p; size_t n; } prg_ids;
 
 %{
 /* exported by callback.go */
+extern void perigeeGoLog(int level, char *message, uintptr_t handle);
+extern void perigeeGoRelease(uintptr_t handle);
+extern int perigeeGoQueue(int64_t request, uintptr_t step, uintptr_t error, uintptr_t handle);
+extern int perigeeGoTrace(int64_t layer, int64_t position, size_t rows, size_t hidden, void *values, uintptr_t handle);
+extern int32_t perigeeGoProduct(uintptr_t handle, void *codes, size_t row_bytes, size_t columns, size_t count, void *x,
+                                size_t ldx, size_t m, void *y, size_t ldy);
 extern int perigeeGoProgress(int64_t done, int64_t total, uintptr_t handle);
 extern int perigeeGoWrite(void *data, size_t size, uintptr_t handle);
 extern int64_t perigeeGoRead(void *data, size_t size, uintptr_t handle);
@@ -114,9 +175,6 @@ static int64_t go_read(void *data, size_t size, void *user) {
 %ignore model_info;
 %ignore option_at;
 %inline %{
-static perigee_status Context_new(const perigee_options *options, perigee_context **out, perigee_error **err) {
-    return perigee_context_new(options, NULL, NULL, NULL, out, err);
-}
 static perigee_status Model_load(perigee_context *context, const char *path, size_t length,
                                  const perigee_options *options, uint64_t progress, perigee_cancel *cancel,
                                  perigee_model **out, perigee_error **err) {
@@ -211,3 +269,4 @@ static prg_ids Session_tokens(const perigee_session *session) {
     return v;
 }
 %}
+%include "typemaps/go_calls.i"

@@ -44,89 +44,122 @@ typedef _gostring_ swig_type_14;
 typedef _gostring_ swig_type_15;
 typedef _gostring_ swig_type_16;
 typedef _goslice_ swig_type_17;
-typedef _gostring_ swig_type_18;
-typedef _gostring_ swig_type_19;
-typedef _gostring_ swig_type_20;
-typedef _gostring_ swig_type_21;
-typedef _gostring_ swig_type_22;
-typedef _gostring_ swig_type_23;
-typedef long long swig_type_24;
+typedef _goslice_ swig_type_18;
+typedef long long swig_type_19;
+typedef long long swig_type_20;
+typedef _goslice_ swig_type_21;
+typedef long long swig_type_22;
+typedef long long swig_type_23;
+typedef _goslice_ swig_type_24;
 typedef long long swig_type_25;
 typedef long long swig_type_26;
-typedef _gostring_ swig_type_27;
-typedef _gostring_ swig_type_28;
-typedef _gostring_ swig_type_29;
+typedef _goslice_ swig_type_27;
+typedef long long swig_type_28;
+typedef long long swig_type_29;
 typedef long long swig_type_30;
-typedef long long swig_type_31;
+typedef _gostring_ swig_type_31;
 typedef long long swig_type_32;
-typedef void* swig_type_33;
-typedef _gostring_ swig_type_34;
-typedef long long swig_type_35;
-typedef long long swig_type_36;
-typedef long long swig_type_37;
-typedef long long swig_type_38;
-typedef _gostring_ swig_type_39;
-typedef _gostring_ swig_type_40;
-typedef long long swig_type_41;
-typedef long long swig_type_42;
+typedef _goslice_ swig_type_33;
+typedef _goslice_ swig_type_34;
+typedef _gostring_ swig_type_35;
+typedef _goslice_ swig_type_36;
+typedef _goslice_ swig_type_37;
+typedef _goslice_ swig_type_38;
+typedef _goslice_ swig_type_39;
+typedef _goslice_ swig_type_40;
+typedef _goslice_ swig_type_41;
+typedef _goslice_ swig_type_42;
 typedef _gostring_ swig_type_43;
-typedef long long swig_type_44;
-typedef long long swig_type_45;
-typedef long long swig_type_46;
+typedef _gostring_ swig_type_44;
+typedef _gostring_ swig_type_45;
+typedef _gostring_ swig_type_46;
 typedef _gostring_ swig_type_47;
-typedef long long swig_type_48;
-typedef _gostring_ swig_type_49;
-typedef long long swig_type_50;
-typedef _gostring_ swig_type_51;
-typedef long long swig_type_52;
-typedef _gostring_ swig_type_53;
-typedef long long swig_type_54;
-typedef _gostring_ swig_type_55;
-typedef long long swig_type_56;
-typedef long long swig_type_57;
-typedef long long swig_type_58;
-typedef long long swig_type_59;
-typedef long long swig_type_60;
-typedef long long swig_type_61;
-typedef long long swig_type_62;
-typedef long long swig_type_63;
-typedef long long swig_type_64;
-typedef long long swig_type_65;
-typedef long long swig_type_66;
-typedef long long swig_type_67;
+typedef _gostring_ swig_type_48;
+typedef _goslice_ swig_type_49;
+typedef _goslice_ swig_type_50;
+typedef _goslice_ swig_type_51;
+typedef _goslice_ swig_type_52;
+typedef _goslice_ swig_type_53;
+typedef _goslice_ swig_type_54;
+typedef long long swig_type_55;
+typedef _goslice_ swig_type_56;
+typedef _goslice_ swig_type_57;
+typedef _goslice_ swig_type_58;
+typedef _goslice_ swig_type_59;
+typedef _goslice_ swig_type_60;
+typedef _goslice_ swig_type_61;
+typedef _goslice_ swig_type_62;
+typedef _goslice_ swig_type_63;
+typedef _goslice_ swig_type_64;
+typedef _goslice_ swig_type_65;
+typedef _goslice_ swig_type_66;
+typedef _goslice_ swig_type_67;
 typedef long long swig_type_68;
-typedef long long swig_type_69;
-typedef long long swig_type_70;
-typedef long long swig_type_71;
-typedef _gostring_ swig_type_72;
+typedef _goslice_ swig_type_69;
+typedef _goslice_ swig_type_70;
+typedef _goslice_ swig_type_71;
+typedef long long swig_type_72;
 typedef long long swig_type_73;
-typedef _gostring_ swig_type_74;
-typedef long long swig_type_75;
-typedef long long swig_type_76;
-typedef _gostring_ swig_type_77;
-typedef long long swig_type_78;
+typedef _goslice_ swig_type_74;
+typedef _goslice_ swig_type_75;
+typedef _goslice_ swig_type_76;
+typedef _goslice_ swig_type_77;
+typedef _gostring_ swig_type_78;
 typedef _gostring_ swig_type_79;
-typedef long long swig_type_80;
-typedef long long swig_type_81;
-typedef long long swig_type_82;
-typedef void* swig_type_83;
+typedef _gostring_ swig_type_80;
+typedef _gostring_ swig_type_81;
+typedef _gostring_ swig_type_82;
+typedef _gostring_ swig_type_83;
 typedef long long swig_type_84;
 typedef long long swig_type_85;
 typedef long long swig_type_86;
-typedef _goslice_ swig_type_87;
-typedef long long swig_type_88;
-typedef _goslice_ swig_type_89;
-typedef _gostring_ swig_type_90;
-typedef _goslice_ swig_type_91;
-typedef _gostring_ swig_type_92;
-typedef long long swig_type_93;
+typedef _gostring_ swig_type_87;
+typedef _gostring_ swig_type_88;
+typedef _gostring_ swig_type_89;
+typedef long long swig_type_90;
+typedef long long swig_type_91;
+typedef long long swig_type_92;
+typedef _gostring_ swig_type_93;
 typedef long long swig_type_94;
-typedef void* swig_type_95;
-typedef void* swig_type_96;
+typedef long long swig_type_95;
+typedef long long swig_type_96;
 typedef long long swig_type_97;
+typedef _gostring_ swig_type_98;
+typedef _gostring_ swig_type_99;
+typedef _goslice_ swig_type_100;
+typedef _gostring_ swig_type_101;
+typedef _goslice_ swig_type_102;
+typedef _goslice_ swig_type_103;
+typedef _goslice_ swig_type_104;
+typedef _gostring_ swig_type_105;
+typedef long long swig_type_106;
+typedef _goslice_ swig_type_107;
+typedef long long swig_type_108;
+typedef long long swig_type_109;
+typedef long long swig_type_110;
+typedef long long swig_type_111;
+typedef long long swig_type_112;
+typedef _goslice_ swig_type_113;
+typedef _goslice_ swig_type_114;
+typedef _gostring_ swig_type_115;
+typedef _gostring_ swig_type_116;
+typedef _goslice_ swig_type_117;
+typedef _gostring_ swig_type_118;
+typedef long long swig_type_119;
+typedef _gostring_ swig_type_120;
+typedef _goslice_ swig_type_121;
+typedef long long swig_type_122;
+typedef long long swig_type_123;
+typedef _goslice_ swig_type_124;
+typedef long long swig_type_125;
+typedef _goslice_ swig_type_126;
+typedef _gostring_ swig_type_127;
+typedef _goslice_ swig_type_128;
+typedef _gostring_ swig_type_129;
+typedef long long swig_type_130;
+typedef long long swig_type_131;
 extern void _wrap_Swig_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
-extern swig_intgo _wrap_Context_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern swig_intgo _wrap_Model_load_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_1 arg2, uintptr_t arg3, swig_type_2 arg4, uintptr_t arg5, swig_voidp arg6, swig_voidp arg7);
 extern swig_intgo _wrap_State_save_to_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_3 arg3, swig_voidp arg4);
 extern swig_intgo _wrap_State_load_from_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_4 arg3, swig_voidp arg4);
@@ -142,16 +175,48 @@ extern swig_type_15 _wrap_Option_help_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
 extern swig_type_16 _wrap_Option_default_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
 extern swig_intgo _wrap_Option_scope_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
 extern swig_type_17 _wrap_Session_tokens_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_18 _wrap_perigee_version_capi_2bfa8f478e6d9b1d(void);
+extern swig_type_18 _wrap_Bytes_capi_2bfa8f478e6d9b1d(swig_type_19 arg1, swig_type_20 arg2);
+extern swig_type_21 _wrap_Ids_capi_2bfa8f478e6d9b1d(swig_type_22 arg1, swig_type_23 arg2);
+extern swig_type_24 _wrap_Doubles_capi_2bfa8f478e6d9b1d(swig_type_25 arg1, swig_type_26 arg2);
+extern swig_type_27 _wrap_Words_capi_2bfa8f478e6d9b1d(swig_type_28 arg1, swig_type_29 arg2);
+extern swig_intgo _wrap_Context_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_30 arg2, uintptr_t arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_intgo _wrap_Kernel_add_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_31 arg2, swig_intgo arg3, swig_type_32 arg4, swig_voidp arg5);
+extern swig_intgo _wrap_Kernel_at_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_type_33 arg3, swig_type_34 arg4, swig_voidp arg5);
+extern swig_intgo _wrap_Model_plan_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_35 arg2, uintptr_t arg3, swig_type_36 arg4, swig_voidp arg5);
+extern swig_intgo _wrap_Totals_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_37 arg2, swig_voidp arg3);
+extern swig_intgo _wrap_Component_at_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_type_38 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_Tokenizer_info_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_39 arg2, swig_voidp arg3);
+extern swig_intgo _wrap_Token_bytes_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_type_40 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_Decoder_push_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_type_41 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_Decoder_flush_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_42 arg2, swig_voidp arg3);
+extern swig_intgo _wrap_Chat_render_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_43 arg2, swig_type_44 arg3, swig_intgo arg4, swig_intgo arg5, swig_type_45 arg6, swig_type_46 arg7, swig_type_47 arg8, swig_type_48 arg9, swig_voidp arg10, swig_voidp arg11);
+extern swig_type_49 _wrap_Chat_ids_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_50 _wrap_Chat_text_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_Chat_segment_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_type_51 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_Parser_delta_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_type_52 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_Parser_message_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_53 arg2, swig_voidp arg3);
+extern swig_intgo _wrap_Top_k_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_54 arg2, swig_type_55 arg3, swig_type_56 arg4, swig_type_57 arg5, swig_voidp arg6);
+extern swig_intgo _wrap_Log_probabilities_capi_2bfa8f478e6d9b1d(swig_type_58 arg1, swig_type_59 arg2, swig_type_60 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_Score_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_61 arg2, swig_type_62 arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_intgo _wrap_Sampler_bias_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_63 arg2, swig_type_64 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_Constraint_allowed_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_65 arg2, swig_voidp arg3);
+extern swig_intgo _wrap_Generation_next_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_66 arg2, swig_type_67 arg3, swig_voidp arg4);
+extern void _wrap_Step_read_capi_2bfa8f478e6d9b1d(swig_type_68 arg1, swig_type_69 arg2, swig_type_70 arg3);
+extern swig_intgo _wrap_Queue_submit_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_71 arg2, uintptr_t arg3, swig_type_72 arg4, swig_voidp arg5, swig_voidp arg6);
+extern void _wrap_Session_trace_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_73 arg2);
+extern swig_intgo _wrap_Session_counters_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_74 arg2, swig_type_75 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_Batch_capi_2bfa8f478e6d9b1d(swig_type_76 arg1, swig_type_77 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_intgo _wrap_Bench_steps_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3);
+extern swig_type_78 _wrap_perigee_version_capi_2bfa8f478e6d9b1d(void);
 extern swig_intgo _wrap_perigee_abi_version_capi_2bfa8f478e6d9b1d(void);
-extern swig_type_19 _wrap_perigee_status_name_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
-extern swig_type_20 _wrap_perigee_status_text_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
+extern swig_type_79 _wrap_perigee_status_name_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
+extern swig_type_80 _wrap_perigee_status_text_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
 extern swig_intgo _wrap_perigee_error_status_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_21 _wrap_perigee_error_message_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_22 _wrap_perigee_error_tensor_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_23 _wrap_perigee_error_file_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_24 _wrap_perigee_error_offset_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_25 _wrap_perigee_error_layer_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_81 _wrap_perigee_error_message_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_82 _wrap_perigee_error_tensor_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_83 _wrap_perigee_error_file_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_84 _wrap_perigee_error_offset_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_85 _wrap_perigee_error_layer_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
 extern void _wrap_perigee_error_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
 extern swig_intgo _wrap_perigee_cancel_new_capi_2bfa8f478e6d9b1d(swig_voidp arg1, swig_voidp arg2);
 extern void _wrap_perigee_cancel_trigger_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
@@ -160,113 +225,94 @@ extern swig_intgo _wrap_perigee_cancel_triggered_capi_2bfa8f478e6d9b1d(uintptr_t
 extern void _wrap_perigee_cancel_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
 extern swig_intgo _wrap_perigee_options_new_capi_2bfa8f478e6d9b1d(swig_voidp arg1, swig_voidp arg2);
 extern void _wrap_perigee_options_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_options_set_int_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_type_26 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_options_set_int_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_type_86 arg3, swig_voidp arg4);
 extern swig_intgo _wrap_perigee_options_set_float_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, double arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_options_set_string_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_type_27 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_options_set_text_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_28 arg2, swig_type_29 arg3, swig_voidp arg4);
-extern swig_type_30 _wrap_perigee_option_count_capi_2bfa8f478e6d9b1d(void);
+extern swig_intgo _wrap_perigee_options_set_string_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_type_87 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_options_set_text_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_88 arg2, swig_type_89 arg3, swig_voidp arg4);
+extern swig_type_90 _wrap_perigee_option_count_capi_2bfa8f478e6d9b1d(void);
 extern void _wrap_perigee_context_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_31 _wrap_perigee_context_threads_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_32 _wrap_perigee_context_kernel_count_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_kernel_set_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2);
-extern swig_intgo _wrap_perigee_kernel_set_add_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_33 arg3, swig_voidp arg4);
+extern swig_type_91 _wrap_perigee_context_threads_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_92 _wrap_perigee_context_kernel_count_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_kernel_set_new_capi_2bfa8f478e6d9b1d(swig_voidp arg1, swig_voidp arg2);
 extern void _wrap_perigee_kernel_set_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
 extern void _wrap_perigee_model_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_model_describe_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_34 arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_35 _wrap_perigee_description_count_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_model_describe_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_93 arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_94 _wrap_perigee_description_count_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
 extern void _wrap_perigee_description_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
 extern swig_intgo _wrap_perigee_session_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
 extern void _wrap_perigee_session_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_36 _wrap_perigee_session_position_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_37 _wrap_perigee_session_context_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_38 _wrap_perigee_session_vocabulary_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_95 _wrap_perigee_session_position_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_96 _wrap_perigee_session_context_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_type_97 _wrap_perigee_session_vocabulary_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
 extern void _wrap_perigee_session_reset_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
 extern uintptr_t _wrap_perigee_model_tokenizer_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_tokenizer_open_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_39 arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_tokenizer_open_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_98 arg2, swig_voidp arg3, swig_voidp arg4);
 extern void _wrap_perigee_tokenizer_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_tokenizer_get_info_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_encode_text_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_40 arg2, swig_type_41 arg3, swig_intgo arg4, swig_voidp arg5, swig_type_42 arg6, swig_voidp arg7, swig_voidp arg8);
-extern swig_intgo _wrap_perigee_encode_markup_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_43 arg2, swig_type_44 arg3, swig_intgo arg4, swig_voidp arg5, swig_type_45 arg6, swig_voidp arg7, swig_voidp arg8);
-extern swig_intgo _wrap_perigee_decode_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_type_46 arg3, swig_intgo arg4, swig_type_47 arg5, swig_type_48 arg6, swig_voidp arg7, swig_voidp arg8);
-extern swig_intgo _wrap_perigee_token_bytes_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6);
-extern swig_intgo _wrap_perigee_token_id_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_49 arg2, swig_type_50 arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_intgo _wrap_perigee_encode_text_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_99 arg2, swig_intgo arg3, swig_type_100 arg4, swig_voidp arg5, swig_voidp arg6);
+extern swig_intgo _wrap_perigee_encode_markup_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_101 arg2, swig_intgo arg3, swig_type_102 arg4, swig_voidp arg5, swig_voidp arg6);
+extern swig_intgo _wrap_perigee_decode_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_103 arg2, swig_intgo arg3, swig_type_104 arg4, swig_voidp arg5, swig_voidp arg6);
+extern swig_intgo _wrap_perigee_token_id_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_105 arg2, swig_voidp arg3, swig_voidp arg4);
 extern swig_intgo _wrap_perigee_decoder_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_decoder_push_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_intgo _wrap_perigee_decoder_flush_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
 extern void _wrap_perigee_decoder_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_chat_render_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_51 arg2, swig_type_52 arg3, swig_type_53 arg4, swig_type_54 arg5, uintptr_t arg6, swig_voidp arg7, swig_voidp arg8);
-extern swig_voidp _wrap_perigee_chat_ids_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_55 _wrap_perigee_chat_text_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_56 _wrap_perigee_chat_segment_count_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_chat_get_segment_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_57 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_106 _wrap_perigee_chat_segment_count_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
 extern void _wrap_perigee_chat_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
 extern swig_intgo _wrap_perigee_parser_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
 extern swig_intgo _wrap_perigee_parser_push_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3, swig_voidp arg4);
 extern swig_intgo _wrap_perigee_parser_finish_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_parser_get_delta_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_58 arg2, uintptr_t arg3, swig_voidp arg4);
 extern swig_intgo _wrap_perigee_parser_ended_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_parser_message_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
 extern void _wrap_perigee_parser_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_argmax_capi_2bfa8f478e6d9b1d(swig_voidp arg1, swig_type_59 arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_top_k_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_type_60 arg3, swig_type_61 arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7);
-extern swig_intgo _wrap_perigee_log_probabilities_capi_2bfa8f478e6d9b1d(swig_voidp arg1, swig_type_62 arg2, swig_voidp arg3, swig_type_63 arg4, swig_voidp arg5, swig_voidp arg6);
+extern swig_intgo _wrap_perigee_argmax_capi_2bfa8f478e6d9b1d(swig_type_107 arg1, swig_voidp arg2, swig_voidp arg3);
 extern swig_intgo _wrap_perigee_sampler_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern swig_intgo _wrap_perigee_sampler_clone_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern void _wrap_perigee_sampler_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_sampler_add_repetition_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_type_64 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_sampler_add_presence_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_type_65 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_sampler_add_frequency_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_type_66 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_sampler_add_bias_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_type_67 arg4, swig_voidp arg5);
+extern swig_intgo _wrap_perigee_sampler_add_repetition_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_type_108 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_sampler_add_presence_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_type_109 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_sampler_add_frequency_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_type_110 arg3, swig_voidp arg4);
 extern swig_intgo _wrap_perigee_sampler_add_temperature_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_sampler_add_top_k_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_68 arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_sampler_add_top_k_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_111 arg2, swig_voidp arg3);
 extern swig_intgo _wrap_perigee_sampler_add_top_p_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_voidp arg3);
 extern swig_intgo _wrap_perigee_sampler_add_min_p_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_voidp arg3);
 extern swig_intgo _wrap_perigee_sampler_add_greedy_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2);
-extern void _wrap_perigee_sampler_set_seed_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_69 arg2);
-extern swig_intgo _wrap_perigee_sampler_sample_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_type_70 arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_intgo _wrap_perigee_sampler_accept_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_type_71 arg3, swig_voidp arg4);
+extern void _wrap_perigee_sampler_set_seed_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_112 arg2);
+extern swig_intgo _wrap_perigee_sampler_sample_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_113 arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_sampler_accept_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_114 arg2, swig_voidp arg3);
 extern void _wrap_perigee_sampler_reset_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_constraint_from_schema_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_72 arg2, swig_type_73 arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_intgo _wrap_perigee_constraint_from_regex_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_74 arg2, swig_type_75 arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_intgo _wrap_perigee_constraint_from_schema_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_115 arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_constraint_from_regex_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_116 arg2, swig_voidp arg3, swig_voidp arg4);
 extern swig_intgo _wrap_perigee_constraint_clone_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern void _wrap_perigee_constraint_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_constraint_allowed_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
 extern swig_intgo _wrap_perigee_constraint_accept_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
 extern swig_intgo _wrap_perigee_constraint_complete_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_sampler_sample_constrained_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_type_76 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
-extern swig_type_77 _wrap_perigee_finish_name_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
-extern swig_intgo _wrap_perigee_generation_options_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_sampler_sample_constrained_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_117 arg2, uintptr_t arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_118 _wrap_perigee_finish_name_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
+extern swig_intgo _wrap_perigee_generation_options_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern void _wrap_perigee_generation_options_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
 extern swig_intgo _wrap_perigee_generation_options_set_sampler_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern swig_intgo _wrap_perigee_generation_options_set_constraint_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_generation_options_set_max_tokens_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_78 arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_generation_options_set_max_tokens_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_119 arg2, swig_voidp arg3);
 extern swig_intgo _wrap_perigee_generation_options_add_stop_id_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
 extern swig_intgo _wrap_perigee_generation_options_set_default_stops_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_generation_options_add_stop_string_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_79 arg2, swig_type_80 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_generation_options_add_stop_string_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_120 arg2, swig_voidp arg3);
 extern swig_intgo _wrap_perigee_generation_options_set_log_probabilities_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
 extern swig_intgo _wrap_perigee_generation_options_set_cancel_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_generation_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_type_81 arg3, uintptr_t arg4, uintptr_t arg5, swig_voidp arg6);
-extern swig_intgo _wrap_perigee_generation_next_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_generation_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_121 arg2, uintptr_t arg3, swig_voidp arg4, swig_voidp arg5);
 extern void _wrap_perigee_generation_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_generate_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_type_82 arg3, uintptr_t arg4, swig_type_83 arg5, uintptr_t arg6, swig_voidp arg7, swig_voidp arg8);
-extern swig_intgo _wrap_perigee_score_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_type_84 arg3, swig_voidp arg4, uintptr_t arg5, swig_voidp arg6);
 extern swig_intgo _wrap_perigee_session_fork_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_session_rewind_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_85 arg2, swig_voidp arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_intgo _wrap_perigee_prefix_cache_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_86 arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_session_rewind_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_122 arg2, swig_voidp arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_intgo _wrap_perigee_prefix_cache_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_123 arg2, swig_voidp arg3, swig_voidp arg4);
 extern void _wrap_perigee_prefix_cache_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
 extern swig_intgo _wrap_perigee_prefix_cache_put_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_prefix_cache_get_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_87 arg2, uintptr_t arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_88 _wrap_perigee_prefix_cache_bytes_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_prefix_cache_get_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_124 arg2, uintptr_t arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_125 _wrap_perigee_prefix_cache_bytes_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
 extern swig_intgo _wrap_perigee_state_size_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_state_save_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_89 arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_intgo _wrap_perigee_state_save_file_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_90 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_state_load_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_91 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_state_load_file_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_92 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_queue_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_93 arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_intgo _wrap_perigee_state_save_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_126 arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_intgo _wrap_perigee_state_save_file_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_127 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_state_load_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_128 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_state_load_file_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_129 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_queue_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_130 arg3, swig_voidp arg4, swig_voidp arg5);
 extern void _wrap_perigee_queue_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
 extern swig_intgo _wrap_perigee_queue_set_step_seconds_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_queue_submit_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_type_94 arg3, uintptr_t arg4, swig_type_95 arg5, uintptr_t arg6, swig_type_96 arg7, swig_voidp arg8, swig_voidp arg9);
-extern swig_intgo _wrap_perigee_queue_cancel_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_97 arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_queue_cancel_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_131 arg2, swig_voidp arg3);
 extern swig_intgo _wrap_perigee_queue_step_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 #undef intgo
 */
@@ -317,15 +363,6 @@ func Swig_malloc(arg1 int) (_swig_ret uintptr) {
 	var swig_r uintptr
 	_swig_i_0 := arg1
 	swig_r = (uintptr)(C._wrap_Swig_malloc_capi_2bfa8f478e6d9b1d(C.swig_intgo(_swig_i_0)))
-	return swig_r
-}
-
-func Context_new(arg1 uintptr, arg2 *uintptr, arg3 *uintptr) (_swig_ret int) {
-	var swig_r int
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_Context_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -486,6 +523,441 @@ func Session_tokens(arg1 uintptr) (_swig_ret []int32) {
 	return swig_r
 }
 
+func Bytes(arg1 int64, arg2 int64) (_swig_ret []byte) {
+	var swig_r []byte
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	swig_r_p := C._wrap_Bytes_capi_2bfa8f478e6d9b1d(C.swig_type_19(_swig_i_0), C.swig_type_20(_swig_i_1))
+	swig_r = *(*[]byte)(unsafe.Pointer(&swig_r_p))
+	return swig_r
+}
+
+func Ids(arg1 int64, arg2 int64) (_swig_ret []int32) {
+	var swig_r []int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	swig_r_p := C._wrap_Ids_capi_2bfa8f478e6d9b1d(C.swig_type_22(_swig_i_0), C.swig_type_23(_swig_i_1))
+	swig_r = *(*[]int32)(unsafe.Pointer(&swig_r_p))
+	return swig_r
+}
+
+func Doubles(arg1 int64, arg2 int64) (_swig_ret []float64) {
+	var swig_r []float64
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	swig_r_p := C._wrap_Doubles_capi_2bfa8f478e6d9b1d(C.swig_type_25(_swig_i_0), C.swig_type_26(_swig_i_1))
+	swig_r = *(*[]float64)(unsafe.Pointer(&swig_r_p))
+	return swig_r
+}
+
+func Words(arg1 int64, arg2 int64) (_swig_ret []uint64) {
+	var swig_r []uint64
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	swig_r_p := C._wrap_Words_capi_2bfa8f478e6d9b1d(C.swig_type_28(_swig_i_0), C.swig_type_29(_swig_i_1))
+	swig_r = *(*[]uint64)(unsafe.Pointer(&swig_r_p))
+	return swig_r
+}
+
+func Context_new(arg1 uintptr, arg2 uint64, arg3 uintptr, arg4 *uintptr, arg5 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	swig_r = (int)(C._wrap_Context_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_30(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	return swig_r
+}
+
+func Kernel_add(arg1 uintptr, arg2 string, arg3 int, arg4 uint64, arg5 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	swig_r = (int)(C._wrap_Kernel_add_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_31)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2), C.swig_type_32(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
+func Kernel_at(arg1 uintptr, arg2 int, arg3 []int64, arg4 []float64, arg5 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	swig_r = (int)(C._wrap_Kernel_at_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_33)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_34)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg4
+	}
+	return swig_r
+}
+
+func Model_plan(arg1 uintptr, arg2 string, arg3 uintptr, arg4 []int64, arg5 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	swig_r = (int)(C._wrap_Model_plan_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_35)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), *(*C.swig_type_36)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg4
+	}
+	return swig_r
+}
+
+func Totals(arg1 uintptr, arg2 []int64, arg3 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int)(C._wrap_Totals_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_37)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
+func Component_at(arg1 uintptr, arg2 int, arg3 []int64, arg4 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (int)(C._wrap_Component_at_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_38)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	return swig_r
+}
+
+func Tokenizer_info(arg1 uintptr, arg2 []int64, arg3 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int)(C._wrap_Tokenizer_info_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_39)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
+func Token_bytes(arg1 uintptr, arg2 int, arg3 []int64, arg4 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (int)(C._wrap_Token_bytes_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_40)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	return swig_r
+}
+
+func Decoder_push(arg1 uintptr, arg2 int, arg3 []int64, arg4 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (int)(C._wrap_Decoder_push_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_41)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	return swig_r
+}
+
+func Decoder_flush(arg1 uintptr, arg2 []int64, arg3 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int)(C._wrap_Decoder_flush_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_42)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
+func Chat_render(arg1 uintptr, arg2 string, arg3 string, arg4 int, arg5 int, arg6 string, arg7 string, arg8 string, arg9 string, arg10 *uintptr, arg11 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	_swig_i_6 := arg7
+	_swig_i_7 := arg8
+	_swig_i_8 := arg9
+	_swig_i_9 := arg10
+	_swig_i_10 := arg11
+	swig_r = (int)(C._wrap_Chat_render_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_43)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_44)(unsafe.Pointer(&_swig_i_2)), C.swig_intgo(_swig_i_3), C.swig_intgo(_swig_i_4), *(*C.swig_type_45)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_46)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_47)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_48)(unsafe.Pointer(&_swig_i_8)), C.swig_voidp(_swig_i_9), C.swig_voidp(_swig_i_10)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg6
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg7
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg8
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg9
+	}
+	return swig_r
+}
+
+func Chat_ids(arg1 uintptr) (_swig_ret []int32) {
+	var swig_r []int32
+	_swig_i_0 := arg1
+	swig_r_p := C._wrap_Chat_ids_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	swig_r = *(*[]int32)(unsafe.Pointer(&swig_r_p))
+	return swig_r
+}
+
+func Chat_text(arg1 uintptr) (_swig_ret []byte) {
+	var swig_r []byte
+	_swig_i_0 := arg1
+	swig_r_p := C._wrap_Chat_text_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	swig_r = *(*[]byte)(unsafe.Pointer(&swig_r_p))
+	return swig_r
+}
+
+func Chat_segment(arg1 uintptr, arg2 int, arg3 []int64, arg4 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (int)(C._wrap_Chat_segment_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_51)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	return swig_r
+}
+
+func Parser_delta(arg1 uintptr, arg2 int, arg3 []int64, arg4 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (int)(C._wrap_Parser_delta_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_52)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	return swig_r
+}
+
+func Parser_message(arg1 uintptr, arg2 []int64, arg3 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int)(C._wrap_Parser_message_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_53)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
+func Top_k(arg1 uintptr, arg2 []float32, arg3 uint64, arg4 []int32, arg5 []float32, arg6 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	swig_r = (int)(C._wrap_Top_k_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_54)(unsafe.Pointer(&_swig_i_1)), C.swig_type_55(_swig_i_2), *(*C.swig_type_56)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_57)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg4
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg5
+	}
+	return swig_r
+}
+
+func Log_probabilities(arg1 []float32, arg2 []int32, arg3 []float64, arg4 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (int)(C._wrap_Log_probabilities_capi_2bfa8f478e6d9b1d(*(*C.swig_type_58)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_59)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_60)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg1
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	return swig_r
+}
+
+func Score(arg1 uintptr, arg2 []int32, arg3 []float64, arg4 uintptr, arg5 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	swig_r = (int)(C._wrap_Score_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_61)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_62)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	return swig_r
+}
+
+func Sampler_bias(arg1 uintptr, arg2 []int32, arg3 []float32, arg4 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (int)(C._wrap_Sampler_bias_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_63)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_64)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	return swig_r
+}
+
+func Constraint_allowed(arg1 uintptr, arg2 []int64, arg3 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int)(C._wrap_Constraint_allowed_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_65)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
+func Generation_next(arg1 uintptr, arg2 []int64, arg3 []float64, arg4 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (int)(C._wrap_Generation_next_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_66)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_67)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	return swig_r
+}
+
+func Step_read(arg1 uint64, arg2 []int64, arg3 []float64) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	C._wrap_Step_read_capi_2bfa8f478e6d9b1d(C.swig_type_68(_swig_i_0), *(*C.swig_type_69)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_70)(unsafe.Pointer(&_swig_i_2)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+}
+
+func Queue_submit(arg1 uintptr, arg2 []int32, arg3 uintptr, arg4 uint64, arg5 *int64, arg6 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	swig_r = (int)(C._wrap_Queue_submit_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_71)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_type_72(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
+func Session_trace(arg1 uintptr, arg2 uint64) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_Session_trace_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_73(_swig_i_1))
+}
+
+func Session_counters(arg1 uintptr, arg2 []int64, arg3 []float64, arg4 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (int)(C._wrap_Session_counters_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	return swig_r
+}
+
+func Batch(arg1 []int64, arg2 []int32, arg3 uintptr, arg4 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (int)(C._wrap_Batch_capi_2bfa8f478e6d9b1d(*(*C.swig_type_76)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_77)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg1
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
+func Bench_steps(arg1 uintptr, arg2 int, arg3 int) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int)(C._wrap_Bench_steps_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_intgo(_swig_i_2)))
+	return swig_r
+}
+
 const PERIGEE_VERSION_MAJOR int = 0
 const PERIGEE_VERSION_MINOR int = 1
 const PERIGEE_VERSION_PATCH int = 0
@@ -630,7 +1102,7 @@ func Perigee_options_set_int(arg1 uintptr, arg2 int, arg3 int64, arg4 *uintptr) 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_options_set_int_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_type_26(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_options_set_int_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_type_86(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -650,7 +1122,7 @@ func Perigee_options_set_string(arg1 uintptr, arg2 int, arg3 string, arg4 *uintp
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_options_set_string_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_27)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_options_set_string_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_87)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -663,7 +1135,7 @@ func Perigee_options_set_text(arg1 uintptr, arg2 string, arg3 string, arg4 *uint
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_options_set_text_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_28)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_29)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_options_set_text_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_88)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_89)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -702,26 +1174,16 @@ func Perigee_context_kernel_count(arg1 uintptr) (_swig_ret int64) {
 	return swig_r
 }
 
-func Perigee_kernel_set_new(arg1 Struct_SS_perigee_kernel_set, arg2 *uintptr) (_swig_ret int) {
+func Perigee_kernel_set_new(arg1 *uintptr, arg2 *uintptr) (_swig_ret int) {
 	var swig_r int
-	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_perigee_kernel_set_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1)))
+	swig_r = (int)(C._wrap_perigee_kernel_set_new_capi_2bfa8f478e6d9b1d(C.swig_voidp(_swig_i_0), C.swig_voidp(_swig_i_1)))
 	return swig_r
 }
 
-func Perigee_kernel_set_add(arg1 Struct_SS_perigee_kernel_set, arg2 Struct_SS_perigee_kernel_row, arg3 _swig_fnptr, arg4 *uintptr) (_swig_ret int) {
-	var swig_r int
-	_swig_i_0 := getSwigcptr(arg1)
-	_swig_i_1 := getSwigcptr(arg2)
-	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_kernel_set_add_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_33(_swig_i_2), C.swig_voidp(_swig_i_3)))
-	return swig_r
-}
-
-func Perigee_kernel_set_free(arg1 Struct_SS_perigee_kernel_set) {
-	_swig_i_0 := getSwigcptr(arg1)
+func Perigee_kernel_set_free(arg1 uintptr) {
+	_swig_i_0 := arg1
 	C._wrap_perigee_kernel_set_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
@@ -736,7 +1198,7 @@ func Perigee_model_describe(arg1 uintptr, arg2 string, arg3 *uintptr, arg4 *uint
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_model_describe_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_34)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_model_describe_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_93)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -809,7 +1271,7 @@ func Perigee_tokenizer_open(arg1 uintptr, arg2 string, arg3 *uintptr, arg4 *uint
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_tokenizer_open_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_39)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_tokenizer_open_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_98)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -821,18 +1283,9 @@ func Perigee_tokenizer_free(arg1 uintptr) {
 	C._wrap_perigee_tokenizer_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
-func Perigee_tokenizer_get_info(arg1 uintptr, arg2 Struct_SS_perigee_tokenizer_info, arg3 *uintptr) (_swig_ret int) {
-	var swig_r int
-	_swig_i_0 := arg1
-	_swig_i_1 := getSwigcptr(arg2)
-	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_tokenizer_get_info_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
-	return swig_r
-}
-
 const PERIGEE_ENCODE_REPLACE uint = 1
 const PERIGEE_DECODE_SKIP_SPECIAL uint = 1
-func Perigee_encode_text(arg1 uintptr, arg2 string, arg3 int64, arg4 uint, arg5 *int, arg6 int64, arg7 *int64, arg8 *uintptr) (_swig_ret int) {
+func Perigee_encode_text(arg1 uintptr, arg2 string, arg3 uint, arg4 []int32, arg5 *uint64, arg6 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
@@ -840,16 +1293,17 @@ func Perigee_encode_text(arg1 uintptr, arg2 string, arg3 int64, arg4 uint, arg5 
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	_swig_i_6 := arg7
-	_swig_i_7 := arg8
-	swig_r = (int)(C._wrap_perigee_encode_text_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_40)(unsafe.Pointer(&_swig_i_1)), C.swig_type_41(_swig_i_2), C.swig_intgo(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_type_42(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
+	swig_r = (int)(C._wrap_perigee_encode_text_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2), *(*C.swig_type_100)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg4
+	}
 	return swig_r
 }
 
-func Perigee_encode_markup(arg1 uintptr, arg2 string, arg3 int64, arg4 uint, arg5 *int, arg6 int64, arg7 *int64, arg8 *uintptr) (_swig_ret int) {
+func Perigee_encode_markup(arg1 uintptr, arg2 string, arg3 uint, arg4 []int32, arg5 *uint64, arg6 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
@@ -857,33 +1311,17 @@ func Perigee_encode_markup(arg1 uintptr, arg2 string, arg3 int64, arg4 uint, arg
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	_swig_i_6 := arg7
-	_swig_i_7 := arg8
-	swig_r = (int)(C._wrap_perigee_encode_markup_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_43)(unsafe.Pointer(&_swig_i_1)), C.swig_type_44(_swig_i_2), C.swig_intgo(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_type_45(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
+	swig_r = (int)(C._wrap_perigee_encode_markup_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_101)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2), *(*C.swig_type_102)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
-	return swig_r
-}
-
-func Perigee_decode(arg1 uintptr, arg2 *int, arg3 int64, arg4 uint, arg5 string, arg6 int64, arg7 *int64, arg8 *uintptr) (_swig_ret int) {
-	var swig_r int
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	_swig_i_4 := arg5
-	_swig_i_5 := arg6
-	_swig_i_6 := arg7
-	_swig_i_7 := arg8
-	swig_r = (int)(C._wrap_perigee_decode_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_46(_swig_i_2), C.swig_intgo(_swig_i_3), *(*C.swig_type_47)(unsafe.Pointer(&_swig_i_4)), C.swig_type_48(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
 	if Swig_escape_always_false {
-		Swig_escape_val = arg5
+		Swig_escape_val = arg4
 	}
 	return swig_r
 }
 
-func Perigee_token_bytes(arg1 uintptr, arg2 int, arg3 *string, arg4 *int64, arg5 *int, arg6 *uintptr) (_swig_ret int) {
+func Perigee_decode(arg1 uintptr, arg2 []int32, arg3 uint, arg4 []byte, arg5 *uint64, arg6 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
@@ -891,18 +1329,23 @@ func Perigee_token_bytes(arg1 uintptr, arg2 int, arg3 *string, arg4 *int64, arg5
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int)(C._wrap_perigee_token_bytes_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int)(C._wrap_perigee_decode_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg4
+	}
 	return swig_r
 }
 
-func Perigee_token_id(arg1 uintptr, arg2 string, arg3 int64, arg4 *int, arg5 *uintptr) (_swig_ret int) {
+func Perigee_token_id(arg1 uintptr, arg2 string, arg3 *int32, arg4 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_token_id_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_49)(unsafe.Pointer(&_swig_i_1)), C.swig_type_50(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_token_id_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_105)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -919,85 +1362,15 @@ func Perigee_decoder_new(arg1 uintptr, arg2 uint, arg3 *uintptr, arg4 *uintptr) 
 	return swig_r
 }
 
-func Perigee_decoder_push(arg1 uintptr, arg2 int, arg3 *string, arg4 *int64, arg5 *uintptr) (_swig_ret int) {
-	var swig_r int
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_decoder_push_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
-	return swig_r
-}
-
-func Perigee_decoder_flush(arg1 uintptr, arg2 *string, arg3 *int64, arg4 *uintptr) (_swig_ret int) {
-	var swig_r int
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_decoder_flush_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
-	return swig_r
-}
-
 func Perigee_decoder_free(arg1 uintptr) {
 	_swig_i_0 := arg1
 	C._wrap_perigee_decoder_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
-}
-
-func Perigee_chat_render(arg1 uintptr, arg2 string, arg3 int64, arg4 string, arg5 int64, arg6 Struct_SS_perigee_chat_options, arg7 *uintptr, arg8 *uintptr) (_swig_ret int) {
-	var swig_r int
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	_swig_i_4 := arg5
-	_swig_i_5 := getSwigcptr(arg6)
-	_swig_i_6 := arg7
-	_swig_i_7 := arg8
-	swig_r = (int)(C._wrap_perigee_chat_render_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_51)(unsafe.Pointer(&_swig_i_1)), C.swig_type_52(_swig_i_2), *(*C.swig_type_53)(unsafe.Pointer(&_swig_i_3)), C.swig_type_54(_swig_i_4), C.uintptr_t(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
-	if Swig_escape_always_false {
-		Swig_escape_val = arg2
-	}
-	if Swig_escape_always_false {
-		Swig_escape_val = arg4
-	}
-	return swig_r
-}
-
-func Perigee_chat_ids(arg1 uintptr, arg2 *int64) (_swig_ret *int) {
-	var swig_r *int
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	swig_r = (*int)(C._wrap_perigee_chat_ids_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1)))
-	return swig_r
-}
-
-func Perigee_chat_text(arg1 uintptr, arg2 *int64) (_swig_ret string) {
-	var swig_r string
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	swig_r_p := C._wrap_perigee_chat_text_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	var swig_r_1 string
- swig_r_1 = swigCopyString(swig_r) 
-	return swig_r_1
 }
 
 func Perigee_chat_segment_count(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
 	swig_r = (int64)(C._wrap_perigee_chat_segment_count_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
-	return swig_r
-}
-
-func Perigee_chat_get_segment(arg1 uintptr, arg2 int64, arg3 Struct_SS_perigee_chat_segment, arg4 *uintptr) (_swig_ret int) {
-	var swig_r int
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	_swig_i_2 := getSwigcptr(arg3)
-	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_chat_get_segment_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_57(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1016,7 +1389,7 @@ func Perigee_parser_new(arg1 uintptr, arg2 uintptr, arg3 *uintptr, arg4 *uintptr
 	return swig_r
 }
 
-func Perigee_parser_push(arg1 uintptr, arg2 int, arg3 *int64, arg4 *uintptr) (_swig_ret int) {
+func Perigee_parser_push(arg1 uintptr, arg2 int, arg3 *uint64, arg4 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
@@ -1026,22 +1399,12 @@ func Perigee_parser_push(arg1 uintptr, arg2 int, arg3 *int64, arg4 *uintptr) (_s
 	return swig_r
 }
 
-func Perigee_parser_finish(arg1 uintptr, arg2 *int64, arg3 *uintptr) (_swig_ret int) {
+func Perigee_parser_finish(arg1 uintptr, arg2 *uint64, arg3 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r = (int)(C._wrap_perigee_parser_finish_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
-	return swig_r
-}
-
-func Perigee_parser_get_delta(arg1 uintptr, arg2 int64, arg3 Struct_SS_perigee_delta, arg4 *uintptr) (_swig_ret int) {
-	var swig_r int
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	_swig_i_2 := getSwigcptr(arg3)
-	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_parser_get_delta_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_58(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1052,53 +1415,20 @@ func Perigee_parser_ended(arg1 uintptr) (_swig_ret int) {
 	return swig_r
 }
 
-func Perigee_parser_message(arg1 uintptr, arg2 *string, arg3 *int64, arg4 *uintptr) (_swig_ret int) {
-	var swig_r int
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_parser_message_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
-	return swig_r
-}
-
 func Perigee_parser_free(arg1 uintptr) {
 	_swig_i_0 := arg1
 	C._wrap_perigee_parser_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
-func Perigee_argmax(arg1 *float32, arg2 int64, arg3 *int, arg4 *uintptr) (_swig_ret int) {
+func Perigee_argmax(arg1 []float32, arg2 *int32, arg3 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_argmax_capi_2bfa8f478e6d9b1d(C.swig_voidp(_swig_i_0), C.swig_type_59(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
-	return swig_r
-}
-
-func Perigee_top_k(arg1 uintptr, arg2 *float32, arg3 int64, arg4 int64, arg5 *int, arg6 *float32, arg7 *uintptr) (_swig_ret int) {
-	var swig_r int
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	_swig_i_4 := arg5
-	_swig_i_5 := arg6
-	_swig_i_6 := arg7
-	swig_r = (int)(C._wrap_perigee_top_k_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_60(_swig_i_2), C.swig_type_61(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
-	return swig_r
-}
-
-func Perigee_log_probabilities(arg1 *float32, arg2 int64, arg3 *int, arg4 int64, arg5 *float64, arg6 *uintptr) (_swig_ret int) {
-	var swig_r int
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	_swig_i_4 := arg5
-	_swig_i_5 := arg6
-	swig_r = (int)(C._wrap_perigee_log_probabilities_capi_2bfa8f478e6d9b1d(C.swig_voidp(_swig_i_0), C.swig_type_62(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_type_63(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int)(C._wrap_perigee_argmax_capi_2bfa8f478e6d9b1d(*(*C.swig_type_107)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg1
+	}
 	return swig_r
 }
 
@@ -1131,7 +1461,7 @@ func Perigee_sampler_add_repetition(arg1 uintptr, arg2 float64, arg3 int64, arg4
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_sampler_add_repetition_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_type_64(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_sampler_add_repetition_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_type_108(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1141,7 +1471,7 @@ func Perigee_sampler_add_presence(arg1 uintptr, arg2 float64, arg3 int64, arg4 *
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_sampler_add_presence_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_type_65(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_sampler_add_presence_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_type_109(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1151,18 +1481,7 @@ func Perigee_sampler_add_frequency(arg1 uintptr, arg2 float64, arg3 int64, arg4 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_sampler_add_frequency_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_type_66(_swig_i_2), C.swig_voidp(_swig_i_3)))
-	return swig_r
-}
-
-func Perigee_sampler_add_bias(arg1 uintptr, arg2 *int, arg3 *float32, arg4 int64, arg5 *uintptr) (_swig_ret int) {
-	var swig_r int
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_sampler_add_bias_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_type_67(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_sampler_add_frequency_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_type_110(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1180,7 +1499,7 @@ func Perigee_sampler_add_top_k(arg1 uintptr, arg2 int64, arg3 *uintptr) (_swig_r
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_sampler_add_top_k_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_68(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_sampler_add_top_k_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_111(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1213,27 +1532,31 @@ func Perigee_sampler_add_greedy(arg1 uintptr, arg2 *uintptr) (_swig_ret int) {
 func Perigee_sampler_set_seed(arg1 uintptr, arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_perigee_sampler_set_seed_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_69(_swig_i_1))
+	C._wrap_perigee_sampler_set_seed_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_112(_swig_i_1))
 }
 
-func Perigee_sampler_sample(arg1 uintptr, arg2 *float32, arg3 int64, arg4 *int, arg5 *uintptr) (_swig_ret int) {
+func Perigee_sampler_sample(arg1 uintptr, arg2 []float32, arg3 *int32, arg4 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_sampler_sample_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_70(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_sampler_sample_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
 	return swig_r
 }
 
-func Perigee_sampler_accept(arg1 uintptr, arg2 *int, arg3 int64, arg4 *uintptr) (_swig_ret int) {
+func Perigee_sampler_accept(arg1 uintptr, arg2 []int32, arg3 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_sampler_accept_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_71(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_sampler_accept_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_114)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
 	return swig_r
 }
 
@@ -1242,28 +1565,26 @@ func Perigee_sampler_reset(arg1 uintptr) {
 	C._wrap_perigee_sampler_reset_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
-func Perigee_constraint_from_schema(arg1 uintptr, arg2 string, arg3 int64, arg4 *uintptr, arg5 *uintptr) (_swig_ret int) {
+func Perigee_constraint_from_schema(arg1 uintptr, arg2 string, arg3 *uintptr, arg4 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_constraint_from_schema_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_1)), C.swig_type_73(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_constraint_from_schema_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_115)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
 	return swig_r
 }
 
-func Perigee_constraint_from_regex(arg1 uintptr, arg2 string, arg3 int64, arg4 *uintptr, arg5 *uintptr) (_swig_ret int) {
+func Perigee_constraint_from_regex(arg1 uintptr, arg2 string, arg3 *uintptr, arg4 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_constraint_from_regex_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_1)), C.swig_type_75(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_constraint_from_regex_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1284,16 +1605,6 @@ func Perigee_constraint_free(arg1 uintptr) {
 	C._wrap_perigee_constraint_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
-func Perigee_constraint_allowed(arg1 uintptr, arg2 **uint64, arg3 *int64, arg4 *uintptr) (_swig_ret int) {
-	var swig_r int
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_constraint_allowed_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
-	return swig_r
-}
-
 func Perigee_constraint_accept(arg1 uintptr, arg2 int, arg3 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
@@ -1310,15 +1621,17 @@ func Perigee_constraint_complete(arg1 uintptr) (_swig_ret int) {
 	return swig_r
 }
 
-func Perigee_sampler_sample_constrained(arg1 uintptr, arg2 *float32, arg3 int64, arg4 uintptr, arg5 *int, arg6 *uintptr) (_swig_ret int) {
+func Perigee_sampler_sample_constrained(arg1 uintptr, arg2 []float32, arg3 uintptr, arg4 *int32, arg5 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	_swig_i_5 := arg6
-	swig_r = (int)(C._wrap_perigee_sampler_sample_constrained_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_76(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int)(C._wrap_perigee_sampler_sample_constrained_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_117)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
 	return swig_r
 }
 
@@ -1332,146 +1645,112 @@ func Perigee_finish_name(arg1 int) (_swig_ret string) {
 	return swig_r_1
 }
 
-func Perigee_generation_options_new(arg1 uintptr, arg2 Struct_SS_perigee_generation_options, arg3 *uintptr) (_swig_ret int) {
+func Perigee_generation_options_new(arg1 uintptr, arg2 *uintptr, arg3 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
-	_swig_i_1 := getSwigcptr(arg2)
+	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_generation_options_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_generation_options_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
-func Perigee_generation_options_free(arg1 Struct_SS_perigee_generation_options) {
-	_swig_i_0 := getSwigcptr(arg1)
+func Perigee_generation_options_free(arg1 uintptr) {
+	_swig_i_0 := arg1
 	C._wrap_perigee_generation_options_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
-func Perigee_generation_options_set_sampler(arg1 Struct_SS_perigee_generation_options, arg2 uintptr, arg3 *uintptr) (_swig_ret int) {
+func Perigee_generation_options_set_sampler(arg1 uintptr, arg2 uintptr, arg3 *uintptr) (_swig_ret int) {
 	var swig_r int
-	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r = (int)(C._wrap_perigee_generation_options_set_sampler_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
-func Perigee_generation_options_set_constraint(arg1 Struct_SS_perigee_generation_options, arg2 uintptr, arg3 *uintptr) (_swig_ret int) {
+func Perigee_generation_options_set_constraint(arg1 uintptr, arg2 uintptr, arg3 *uintptr) (_swig_ret int) {
 	var swig_r int
-	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r = (int)(C._wrap_perigee_generation_options_set_constraint_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
-func Perigee_generation_options_set_max_tokens(arg1 Struct_SS_perigee_generation_options, arg2 int64, arg3 *uintptr) (_swig_ret int) {
+func Perigee_generation_options_set_max_tokens(arg1 uintptr, arg2 int64, arg3 *uintptr) (_swig_ret int) {
 	var swig_r int
-	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_generation_options_set_max_tokens_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_78(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_generation_options_set_max_tokens_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_119(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
-func Perigee_generation_options_add_stop_id(arg1 Struct_SS_perigee_generation_options, arg2 int, arg3 *uintptr) (_swig_ret int) {
+func Perigee_generation_options_add_stop_id(arg1 uintptr, arg2 int, arg3 *uintptr) (_swig_ret int) {
 	var swig_r int
-	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r = (int)(C._wrap_perigee_generation_options_add_stop_id_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
-func Perigee_generation_options_set_default_stops(arg1 Struct_SS_perigee_generation_options, arg2 int, arg3 *uintptr) (_swig_ret int) {
+func Perigee_generation_options_set_default_stops(arg1 uintptr, arg2 int, arg3 *uintptr) (_swig_ret int) {
 	var swig_r int
-	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r = (int)(C._wrap_perigee_generation_options_set_default_stops_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
-func Perigee_generation_options_add_stop_string(arg1 Struct_SS_perigee_generation_options, arg2 string, arg3 int64, arg4 *uintptr) (_swig_ret int) {
+func Perigee_generation_options_add_stop_string(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret int) {
 	var swig_r int
-	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_generation_options_add_stop_string_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_79)(unsafe.Pointer(&_swig_i_1)), C.swig_type_80(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_generation_options_add_stop_string_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
 	return swig_r
 }
 
-func Perigee_generation_options_set_log_probabilities(arg1 Struct_SS_perigee_generation_options, arg2 int, arg3 *uintptr) (_swig_ret int) {
+func Perigee_generation_options_set_log_probabilities(arg1 uintptr, arg2 int, arg3 *uintptr) (_swig_ret int) {
 	var swig_r int
-	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r = (int)(C._wrap_perigee_generation_options_set_log_probabilities_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
-func Perigee_generation_options_set_cancel(arg1 Struct_SS_perigee_generation_options, arg2 uintptr, arg3 *uintptr) (_swig_ret int) {
+func Perigee_generation_options_set_cancel(arg1 uintptr, arg2 uintptr, arg3 *uintptr) (_swig_ret int) {
 	var swig_r int
-	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r = (int)(C._wrap_perigee_generation_options_set_cancel_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
-func Perigee_generation_new(arg1 uintptr, arg2 *int, arg3 int64, arg4 Struct_SS_perigee_generation_options, arg5 Struct_SS_perigee_generation, arg6 *uintptr) (_swig_ret int) {
-	var swig_r int
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	_swig_i_3 := getSwigcptr(arg4)
-	_swig_i_4 := getSwigcptr(arg5)
-	_swig_i_5 := arg6
-	swig_r = (int)(C._wrap_perigee_generation_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_81(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5)))
-	return swig_r
-}
-
-func Perigee_generation_next(arg1 Struct_SS_perigee_generation, arg2 Struct_SS_perigee_generated, arg3 *uintptr) (_swig_ret int) {
-	var swig_r int
-	_swig_i_0 := getSwigcptr(arg1)
-	_swig_i_1 := getSwigcptr(arg2)
-	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_generation_next_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
-	return swig_r
-}
-
-func Perigee_generation_free(arg1 Struct_SS_perigee_generation) {
-	_swig_i_0 := getSwigcptr(arg1)
-	C._wrap_perigee_generation_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
-}
-
-func Perigee_generate(arg1 uintptr, arg2 *int, arg3 int64, arg4 Struct_SS_perigee_generation_options, arg5 _swig_fnptr, arg6 uintptr, arg7 *int, arg8 *uintptr) (_swig_ret int) {
-	var swig_r int
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	_swig_i_3 := getSwigcptr(arg4)
-	_swig_i_4 := arg5
-	_swig_i_5 := arg6
-	_swig_i_6 := arg7
-	_swig_i_7 := arg8
-	swig_r = (int)(C._wrap_perigee_generate_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_82(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_type_83(_swig_i_4), C.uintptr_t(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
-	return swig_r
-}
-
-func Perigee_score(arg1 uintptr, arg2 *int, arg3 int64, arg4 *float64, arg5 uintptr, arg6 *uintptr) (_swig_ret int) {
+func Perigee_generation_new(arg1 uintptr, arg2 []int32, arg3 uintptr, arg4 *uintptr, arg5 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	_swig_i_5 := arg6
-	swig_r = (int)(C._wrap_perigee_score_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_84(_swig_i_2), C.swig_voidp(_swig_i_3), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int)(C._wrap_perigee_generation_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
 	return swig_r
+}
+
+func Perigee_generation_free(arg1 uintptr) {
+	_swig_i_0 := arg1
+	C._wrap_perigee_generation_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_session_fork(arg1 uintptr, arg2 *uintptr, arg3 *uintptr) (_swig_ret int) {
@@ -1490,7 +1769,7 @@ func Perigee_session_rewind(arg1 uintptr, arg2 int64, arg3 *int64, arg4 uintptr,
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_session_rewind_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_85(_swig_i_1), C.swig_voidp(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_session_rewind_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_122(_swig_i_1), C.swig_voidp(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	return swig_r
 }
 
@@ -1500,7 +1779,7 @@ func Perigee_prefix_cache_new(arg1 uintptr, arg2 int64, arg3 *uintptr, arg4 *uin
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_prefix_cache_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_86(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_prefix_cache_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_123(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1525,7 +1804,7 @@ func Perigee_prefix_cache_get(arg1 uintptr, arg2 []int32, arg3 uintptr, arg4 *ui
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_prefix_cache_get_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_87)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_prefix_cache_get_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1556,7 +1835,7 @@ func Perigee_state_save(arg1 uintptr, arg2 uintptr, arg3 []byte, arg4 *uint64, a
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_state_save_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_89)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_state_save_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1569,7 +1848,7 @@ func Perigee_state_save_file(arg1 uintptr, arg2 uintptr, arg3 string, arg4 *uint
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_state_save_file_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_90)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_state_save_file_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1582,7 +1861,7 @@ func Perigee_state_load(arg1 uintptr, arg2 uintptr, arg3 []byte, arg4 *uintptr) 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_state_load_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_91)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_state_load_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1595,149 +1874,54 @@ func Perigee_state_load_file(arg1 uintptr, arg2 uintptr, arg3 string, arg4 *uint
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_state_load_file_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_92)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_state_load_file_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_129)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
 	return swig_r
 }
 
-func Perigee_queue_new(arg1 uintptr, arg2 uintptr, arg3 int64, arg4 Struct_SS_perigee_queue, arg5 *uintptr) (_swig_ret int) {
+func Perigee_queue_new(arg1 uintptr, arg2 uintptr, arg3 int64, arg4 *uintptr, arg5 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	_swig_i_3 := getSwigcptr(arg4)
+	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_queue_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_93(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_queue_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_130(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	return swig_r
 }
 
-func Perigee_queue_free(arg1 Struct_SS_perigee_queue) {
-	_swig_i_0 := getSwigcptr(arg1)
+func Perigee_queue_free(arg1 uintptr) {
+	_swig_i_0 := arg1
 	C._wrap_perigee_queue_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
 }
 
-func Perigee_queue_set_step_seconds(arg1 Struct_SS_perigee_queue, arg2 float64, arg3 *uintptr) (_swig_ret int) {
+func Perigee_queue_set_step_seconds(arg1 uintptr, arg2 float64, arg3 *uintptr) (_swig_ret int) {
 	var swig_r int
-	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r = (int)(C._wrap_perigee_queue_set_step_seconds_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
-func Perigee_queue_submit(arg1 Struct_SS_perigee_queue, arg2 *int, arg3 int64, arg4 Struct_SS_perigee_generation_options, arg5 _swig_fnptr, arg6 uintptr, arg7 _swig_fnptr, arg8 *int64, arg9 *uintptr) (_swig_ret int) {
+func Perigee_queue_cancel(arg1 uintptr, arg2 int64, arg3 *uintptr) (_swig_ret int) {
 	var swig_r int
-	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	_swig_i_3 := getSwigcptr(arg4)
-	_swig_i_4 := arg5
-	_swig_i_5 := arg6
-	_swig_i_6 := arg7
-	_swig_i_7 := arg8
-	_swig_i_8 := arg9
-	swig_r = (int)(C._wrap_perigee_queue_submit_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_type_94(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_type_95(_swig_i_4), C.uintptr_t(_swig_i_5), C.swig_type_96(_swig_i_6), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8)))
+	swig_r = (int)(C._wrap_perigee_queue_cancel_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_131(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
-func Perigee_queue_cancel(arg1 Struct_SS_perigee_queue, arg2 int64, arg3 *uintptr) (_swig_ret int) {
+func Perigee_queue_step(arg1 uintptr, arg2 *uint64, arg3 *uintptr) (_swig_ret int) {
 	var swig_r int
-	_swig_i_0 := getSwigcptr(arg1)
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_queue_cancel_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_97(_swig_i_1), C.swig_voidp(_swig_i_2)))
-	return swig_r
-}
-
-func Perigee_queue_step(arg1 Struct_SS_perigee_queue, arg2 *int64, arg3 *uintptr) (_swig_ret int) {
-	var swig_r int
-	_swig_i_0 := getSwigcptr(arg1)
+	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r = (int)(C._wrap_perigee_queue_step_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
-
-type SwigcptrStruct_SS_perigee_chat_options uintptr
-type Struct_SS_perigee_chat_options interface {
-	Swigcptr() uintptr;
-}
-func (p SwigcptrStruct_SS_perigee_chat_options) Swigcptr() uintptr {
-	return uintptr(p)
-}
-
-type SwigcptrStruct_SS_perigee_generated uintptr
-type Struct_SS_perigee_generated interface {
-	Swigcptr() uintptr;
-}
-func (p SwigcptrStruct_SS_perigee_generated) Swigcptr() uintptr {
-	return uintptr(p)
-}
-
-type SwigcptrStruct_SS_perigee_chat_segment uintptr
-type Struct_SS_perigee_chat_segment interface {
-	Swigcptr() uintptr;
-}
-func (p SwigcptrStruct_SS_perigee_chat_segment) Swigcptr() uintptr {
-	return uintptr(p)
-}
-
-type SwigcptrStruct_SS_perigee_generation_options uintptr
-type Struct_SS_perigee_generation_options interface {
-	Swigcptr() uintptr;
-}
-func (p SwigcptrStruct_SS_perigee_generation_options) Swigcptr() uintptr {
-	return uintptr(p)
-}
-
-type SwigcptrStruct_SS_perigee_generation uintptr
-type Struct_SS_perigee_generation interface {
-	Swigcptr() uintptr;
-}
-func (p SwigcptrStruct_SS_perigee_generation) Swigcptr() uintptr {
-	return uintptr(p)
-}
-
-type SwigcptrStruct_SS_perigee_queue uintptr
-type Struct_SS_perigee_queue interface {
-	Swigcptr() uintptr;
-}
-func (p SwigcptrStruct_SS_perigee_queue) Swigcptr() uintptr {
-	return uintptr(p)
-}
-
-type SwigcptrStruct_SS_perigee_kernel_set uintptr
-type Struct_SS_perigee_kernel_set interface {
-	Swigcptr() uintptr;
-}
-func (p SwigcptrStruct_SS_perigee_kernel_set) Swigcptr() uintptr {
-	return uintptr(p)
-}
-
-type SwigcptrStruct_SS_perigee_kernel_row uintptr
-type Struct_SS_perigee_kernel_row interface {
-	Swigcptr() uintptr;
-}
-func (p SwigcptrStruct_SS_perigee_kernel_row) Swigcptr() uintptr {
-	return uintptr(p)
-}
-
-type SwigcptrStruct_SS_perigee_delta uintptr
-type Struct_SS_perigee_delta interface {
-	Swigcptr() uintptr;
-}
-func (p SwigcptrStruct_SS_perigee_delta) Swigcptr() uintptr {
-	return uintptr(p)
-}
-
-type SwigcptrStruct_SS_perigee_tokenizer_info uintptr
-type Struct_SS_perigee_tokenizer_info interface {
-	Swigcptr() uintptr;
-}
-func (p SwigcptrStruct_SS_perigee_tokenizer_info) Swigcptr() uintptr {
-	return uintptr(p)
-}
 

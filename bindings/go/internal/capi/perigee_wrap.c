@@ -197,16 +197,28 @@ static void* Swig_malloc(int c) {
 #endif
 
 
+#include <stdlib.h>
 #include <string.h>
 #include <perigee/batch.h>
+#include <perigee/queue.h>
 #include <perigee/state.h>
+#include <perigee/sys/kernel_set.h>
 
 
 typedef struct prg_floats { const float *p; size_t n; } prg_floats;
 typedef struct prg_ids { const int32_t *p; size_t n; } prg_ids;
+typedef struct prg_bytes { const char *p; size_t n; } prg_bytes;
+typedef struct prg_doubles { const double *p; size_t n; } prg_doubles;
+typedef struct prg_words { const uint64_t *p; size_t n; } prg_words;
 
 
 /* exported by callback.go */
+extern void perigeeGoLog(int level, char *message, uintptr_t handle);
+extern void perigeeGoRelease(uintptr_t handle);
+extern int perigeeGoQueue(int64_t request, uintptr_t step, uintptr_t error, uintptr_t handle);
+extern int perigeeGoTrace(int64_t layer, int64_t position, size_t rows, size_t hidden, void *values, uintptr_t handle);
+extern int32_t perigeeGoProduct(uintptr_t handle, void *codes, size_t row_bytes, size_t columns, size_t count, void *x,
+                                size_t ldx, size_t m, void *y, size_t ldy);
 extern int perigeeGoProgress(int64_t done, int64_t total, uintptr_t handle);
 extern int perigeeGoWrite(void *data, size_t size, uintptr_t handle);
 extern int64_t perigeeGoRead(void *data, size_t size, uintptr_t handle);
@@ -221,9 +233,6 @@ static int64_t go_read(void *data, size_t size, void *user) {
 }
 
 
-static perigee_status Context_new(const perigee_options *options, perigee_context **out, perigee_error **err) {
-    return perigee_context_new(options, NULL, NULL, NULL, out, err);
-}
 static perigee_status Model_load(perigee_context *context, const char *path, size_t length,
                                  const perigee_options *options, uint64_t progress, perigee_cancel *cancel,
                                  perigee_model **out, perigee_error **err) {
@@ -318,6 +327,366 @@ static prg_ids Session_tokens(const perigee_session *session) {
     return v;
 }
 
+
+static void go_log(int level, const char *message, void *user) {
+    perigeeGoLog(level, (char *)message, (uintptr_t)user);
+}
+static void go_release(void *user) {
+    perigeeGoRelease((uintptr_t)user);
+}
+static int go_queue(int64_t request, const perigee_generated *step, const perigee_error *error, void *user) {
+    return perigeeGoQueue(request, (uintptr_t)step, (uintptr_t)error, (uintptr_t)user);
+}
+static int go_trace(int64_t layer, int64_t position, size_t rows, size_t hidden, const float *values, void *user) {
+    return perigeeGoTrace(layer, position, rows, hidden, (void *)values, (uintptr_t)user);
+}
+static int32_t go_product(void *user, const perigee_matrix *w, size_t first, size_t count, const float *x, size_t ldx,
+                          size_t m, float *y, size_t ldy) {
+    return perigeeGoProduct((uintptr_t)user, (char *)w->codes + first * w->row_bytes, w->row_bytes, w->cols, count,
+                            (void *)x, ldx, m, y, ldy);
+}
+static void go_step(const perigee_generated *s, int64_t *numbers, double *reals) {
+    numbers[0] = s->finish;
+    numbers[1] = s->id;
+    numbers[2] = (int64_t)(uintptr_t)s->text;
+    numbers[3] = s->text ? (int64_t)s->text_length : 0;
+    numbers[4] = (int64_t)(uintptr_t)s->top_ids;
+    numbers[5] = (int64_t)(uintptr_t)s->top_log_probabilities;
+    numbers[6] = (int64_t)s->top_count;
+    numbers[7] = s->prompt_tokens;
+    numbers[8] = s->tokens;
+    reals[0] = s->log_probability;
+    reals[1] = s->seconds;
+}
+
+
+static prg_bytes Bytes(int64_t view, int64_t count) {
+    prg_bytes b;
+    b.p = (const char *)(uintptr_t)view;
+    b.n = (size_t)count;
+    return b;
+}
+static prg_ids Ids(int64_t view, int64_t count) {
+    prg_ids b;
+    b.p = (const int32_t *)(uintptr_t)view;
+    b.n = (size_t)count;
+    return b;
+}
+static prg_doubles Doubles(int64_t view, int64_t count) {
+    prg_doubles b;
+    b.p = (const double *)(uintptr_t)view;
+    b.n = (size_t)count;
+    return b;
+}
+static prg_words Words(int64_t view, int64_t count) {
+    prg_words b;
+    b.p = (const uint64_t *)(uintptr_t)view;
+    b.n = (size_t)count;
+    return b;
+}
+static perigee_status Context_new(const perigee_options *options, uint64_t log, const perigee_kernel_set *kernels,
+                                  perigee_context **out, perigee_error **err) {
+    perigee_log sink;
+    sink.struct_size = sizeof sink;
+    sink.write = go_log;
+    sink.user = (void *)(uintptr_t)log;
+    sink.release = go_release;
+    return perigee_context_new(options, NULL, log ? &sink : NULL, kernels, out, err);
+}
+static perigee_status Kernel_add(perigee_kernel_set *set, const char *name, int dtype, uint64_t product,
+                                 perigee_error **err) {
+    perigee_kernel_row row;
+    memset(&row, 0, sizeof row);
+    row.struct_size = sizeof row;
+    row.op = PERIGEE_OP_MATMUL;
+    row.dtype = (uint32_t)dtype;
+    row.flags = PERIGEE_KERNEL_HOST;
+    row.priority = 1000;
+    row.name = row.numerics = name;
+    row.isa = "host";
+    row.row_tile = row.token_tile = 1;
+    row.user = (void *)(uintptr_t)product;
+    row.run.matmul.host = go_product;
+    return perigee_kernel_set_add(set, &row, go_release, err);
+}
+/* numbers: name, op, weight, isa, origin, numerics, precision as views of texts that end in NUL; deterministic, in use */
+static perigee_status Kernel_at(const perigee_context *context, int index, int64_t *numbers, size_t count, double *reals,
+                                perigee_error **err) {
+    perigee_kernel_info k;
+    perigee_status st;
+    const char *texts[7];
+    int i;
+    k.struct_size = sizeof k;
+    st = perigee_context_kernel(context, (size_t)index, &k, err);
+    if (st == PERIGEE_OK && count >= 16) {
+        texts[0] = k.name; texts[1] = k.op; texts[2] = k.weight; texts[3] = k.isa; texts[4] = k.origin;
+        texts[5] = k.numerics; texts[6] = k.precision;
+        for (i = 0; i < 7; i++) {
+            numbers[2 * i] = (int64_t)(uintptr_t)texts[i];
+            numbers[2 * i + 1] = (int64_t)strlen(texts[i]);
+        }
+        numbers[14] = k.deterministic;
+        numbers[15] = k.in_use;
+        reals[0] = k.error_bound;
+    }
+    return st;
+}
+static perigee_status Model_plan(perigee_context *context, const char *path, size_t length,
+                                 const perigee_options *options, int64_t *numbers, size_t count, perigee_error **err) {
+    perigee_plan p;
+    perigee_status st;
+    p.struct_size = sizeof p;
+    st = perigee_model_plan(context, path, length, options, &p, err);
+    if (st == PERIGEE_OK && count >= 14) {
+        numbers[0] = p.disk_bytes; numbers[1] = p.resident_bytes; numbers[2] = p.relaid_bytes;
+        numbers[3] = p.table_bytes; numbers[4] = p.token_bytes; numbers[5] = p.session_fixed_bytes;
+        numbers[6] = p.session_token_bytes; numbers[7] = p.cache_block_tokens; numbers[8] = p.scratch_bytes;
+        numbers[9] = p.chunk; numbers[10] = p.context; numbers[11] = p.available_bytes;
+        numbers[12] = p.mapped; numbers[13] = p.fits;
+    }
+    return st;
+}
+static perigee_status Totals(const perigee_description *d, int64_t *numbers, size_t count, perigee_error **err) {
+    perigee_totals t;
+    perigee_status st;
+    t.struct_size = sizeof t;
+    st = perigee_description_totals(d, &t, err);
+    if (st == PERIGEE_OK && count >= 10) {
+        numbers[0] = (int64_t)(uintptr_t)t.family; numbers[1] = (int64_t)strlen(t.family);
+        numbers[2] = t.parameters; numbers[3] = t.active; numbers[4] = t.disk_parameters; numbers[5] = t.disk_bytes;
+        numbers[6] = t.layers; numbers[7] = t.kda_layers; numbers[8] = t.mla_layers; numbers[9] = t.moe_layers;
+    }
+    return st;
+}
+static perigee_status Component_at(const perigee_description *d, int index, int64_t *numbers, size_t count,
+                                   perigee_error **err) {
+    perigee_component c;
+    perigee_status st;
+    const char *texts[5];
+    int i;
+    c.struct_size = sizeof c;
+    st = perigee_description_component(d, (size_t)index, &c, err);
+    if (st == PERIGEE_OK && count >= 16) {
+        texts[0] = c.name; texts[1] = c.title; texts[2] = c.formula; texts[3] = c.shape; texts[4] = c.stored;
+        for (i = 0; i < 5; i++) {
+            numbers[2 * i] = (int64_t)(uintptr_t)texts[i];
+            numbers[2 * i + 1] = (int64_t)strlen(texts[i]);
+        }
+        numbers[10] = c.per_instance; numbers[11] = c.instances; numbers[12] = c.total; numbers[13] = c.active;
+        numbers[14] = c.disk_total; numbers[15] = c.disk_bytes;
+    }
+    return st;
+}
+static perigee_status Tokenizer_info(const perigee_tokenizer *t, int64_t *numbers, size_t count, perigee_error **err) {
+    perigee_tokenizer_info i;
+    perigee_status st;
+    i.struct_size = sizeof i;
+    st = perigee_tokenizer_get_info(t, &i, err);
+    if (st == PERIGEE_OK && count >= 8) {
+        numbers[0] = (int64_t)(uintptr_t)i.family; numbers[1] = (int64_t)strlen(i.family);
+        numbers[2] = (int64_t)(uintptr_t)i.format; numbers[3] = (int64_t)strlen(i.format);
+        numbers[4] = i.base; numbers[5] = i.vocabulary;
+        numbers[6] = (int64_t)(uintptr_t)i.end_ids; numbers[7] = (int64_t)i.end_count;
+    }
+    return st;
+}
+static perigee_status Token_bytes(const perigee_tokenizer *t, int32_t token, int64_t *numbers, size_t count,
+                                  perigee_error **err) {
+    const char *p = NULL;
+    size_t n = 0;
+    int32_t special = 0;
+    perigee_status st = perigee_token_bytes(t, token, &p, &n, &special, err);
+    if (count >= 3) {
+        numbers[0] = (int64_t)(uintptr_t)p; numbers[1] = (int64_t)n; numbers[2] = special;
+    }
+    return st;
+}
+static perigee_status Decoder_push(perigee_decoder *d, int32_t token, int64_t *numbers, size_t count,
+                                   perigee_error **err) {
+    const char *p = NULL;
+    size_t n = 0;
+    perigee_status st = perigee_decoder_push(d, token, &p, &n, err);
+    if (count >= 2) {
+        numbers[0] = (int64_t)(uintptr_t)p; numbers[1] = (int64_t)n;
+    }
+    return st;
+}
+static perigee_status Decoder_flush(perigee_decoder *d, int64_t *numbers, size_t count, perigee_error **err) {
+    const char *p = NULL;
+    size_t n = 0;
+    perigee_status st = perigee_decoder_flush(d, &p, &n, err);
+    if (count >= 2) {
+        numbers[0] = (int64_t)(uintptr_t)p; numbers[1] = (int64_t)n;
+    }
+    return st;
+}
+static perigee_status Chat_render(const perigee_tokenizer *t, const char *messages, size_t m_length, const char *tools,
+                                  size_t t_length, int thinking, int omit, const char *format, size_t f_length,
+                                  const char *effort, size_t e_length, const char *choice, size_t c_length,
+                                  const char *response, size_t r_length, perigee_chat **out, perigee_error **err) {
+    perigee_chat_options o; /* an empty text is none */
+    memset(&o, 0, sizeof o);
+    o.struct_size = sizeof o;
+    o.thinking = (perigee_thinking)thinking;
+    o.omit_generation_prompt = omit;
+    o.format = f_length ? format : NULL;
+    o.format_length = f_length;
+    o.effort = e_length ? effort : NULL;
+    o.effort_length = e_length;
+    o.tool_choice = c_length ? choice : NULL;
+    o.tool_choice_length = c_length;
+    o.response_format = r_length ? response : NULL;
+    o.response_format_length = r_length;
+    return perigee_chat_render(t, messages, m_length, t_length ? tools : NULL, t_length, &o, out, err);
+}
+static prg_ids Chat_ids(const perigee_chat *chat) {
+    prg_ids v;
+    v.p = perigee_chat_ids(chat, &v.n);
+    return v;
+}
+static prg_bytes Chat_text(const perigee_chat *chat) {
+    prg_bytes v;
+    v.p = perigee_chat_text(chat, &v.n);
+    return v;
+}
+static perigee_status Chat_segment(const perigee_chat *chat, int index, int64_t *numbers, size_t count,
+                                   perigee_error **err) {
+    perigee_chat_segment s;
+    perigee_status st;
+    s.struct_size = sizeof s;
+    st = perigee_chat_get_segment(chat, (size_t)index, &s, err);
+    if (st == PERIGEE_OK && count >= 5) {
+        numbers[0] = (int64_t)(uintptr_t)s.text; numbers[1] = (int64_t)s.length; numbers[2] = s.control;
+        numbers[3] = (int64_t)s.first; numbers[4] = (int64_t)s.count;
+    }
+    return st;
+}
+static perigee_status Parser_delta(const perigee_parser *parser, int index, int64_t *numbers, size_t count,
+                                   perigee_error **err) {
+    perigee_delta d;
+    perigee_status st;
+    d.struct_size = sizeof d;
+    st = perigee_parser_get_delta(parser, (size_t)index, &d, err);
+    if (st == PERIGEE_OK && count >= 8) {
+        numbers[0] = d.kind; numbers[1] = (int64_t)d.call;
+        numbers[2] = (int64_t)(uintptr_t)d.text; numbers[3] = (int64_t)d.length;
+        numbers[4] = (int64_t)(uintptr_t)d.name; numbers[5] = (int64_t)strlen(d.name);
+        numbers[6] = (int64_t)(uintptr_t)d.id; numbers[7] = (int64_t)strlen(d.id);
+    }
+    return st;
+}
+static perigee_status Parser_message(perigee_parser *parser, int64_t *numbers, size_t count, perigee_error **err) {
+    const char *p = NULL;
+    size_t n = 0;
+    perigee_status st = perigee_parser_message(parser, &p, &n, err);
+    if (count >= 2) {
+        numbers[0] = (int64_t)(uintptr_t)p; numbers[1] = (int64_t)n;
+    }
+    return st;
+}
+static perigee_status Top_k(perigee_context *context, const float *logits, size_t count, uint64_t k, int32_t *chosen,
+                            float *values, perigee_error **err) {
+    return perigee_top_k(context, logits, count, (size_t)k, chosen, values, err);
+}
+static perigee_status Log_probabilities(const float *logits, size_t count, const int32_t *ids, size_t n, double *out,
+                                        perigee_error **err) {
+    return perigee_log_probabilities(logits, count, ids, n, out, err);
+}
+static perigee_status Score(perigee_session *session, const int32_t *ids, size_t count, double *out,
+                            perigee_cancel *cancel, perigee_error **err) {
+    return perigee_score(session, ids, count, out, cancel, err);
+}
+static perigee_status Sampler_bias(perigee_sampler *sampler, const int32_t *ids, size_t n, const float *biases,
+                                   perigee_error **err) {
+    return perigee_sampler_add_bias(sampler, ids, biases, n, err);
+}
+static perigee_status Constraint_allowed(perigee_constraint *constraint, int64_t *numbers, size_t count,
+                                         perigee_error **err) {
+    const uint64_t *bits = NULL;
+    size_t n = 0;
+    perigee_status st = perigee_constraint_allowed(constraint, &bits, &n, err);
+    if (count >= 2) {
+        numbers[0] = (int64_t)(uintptr_t)bits; numbers[1] = (int64_t)n;
+    }
+    return st;
+}
+static perigee_status Generation_next(perigee_generation *generation, int64_t *numbers, size_t count, double *reals,
+                                      perigee_error **err) {
+    perigee_generated s;
+    perigee_status st;
+    s.struct_size = sizeof s;
+    st = perigee_generation_next(generation, &s, err);
+    if (st == PERIGEE_OK && count >= 9) {
+        go_step(&s, numbers, reals);
+    }
+    return st;
+}
+static void Step_read(uint64_t step, int64_t *numbers, size_t count, double *reals) {
+    if (count >= 9) {
+        go_step((const perigee_generated *)(uintptr_t)step, numbers, reals);
+    }
+}
+static perigee_status Queue_submit(perigee_queue *queue, const int32_t *prompt, size_t count,
+                                   const perigee_generation_options *options, uint64_t callback, int64_t *request,
+                                   perigee_error **err) {
+    return perigee_queue_submit(queue, prompt, count, options, go_queue, (void *)(uintptr_t)callback, go_release,
+                                request, err);
+}
+static void Session_trace(perigee_session *session, uint64_t trace) {
+    perigee_session_set_trace(session, trace ? go_trace : NULL, (void *)(uintptr_t)trace, trace ? go_release : NULL);
+}
+static perigee_status Session_counters(const perigee_session *session, int64_t *numbers, size_t count, double *reals,
+                                       perigee_error **err) {
+    perigee_statistics s;
+    perigee_status st;
+    s.struct_size = sizeof s;
+    st = perigee_session_statistics(session, &s, err);
+    if (st == PERIGEE_OK && count >= 6) {
+        numbers[0] = s.tokens; numbers[1] = s.steps; numbers[2] = s.weight_bytes; numbers[3] = s.expert_reads;
+        numbers[4] = s.cache_hits; numbers[5] = s.memory_bytes;
+        reals[0] = s.seconds;
+        reals[1] = s.wait_seconds;
+    }
+    return st;
+}
+/* numbers: for each item session, first id and number of ids in `ids`; then status, view of logits, error */
+static perigee_status Batch(int64_t *numbers, size_t count, const int32_t *ids, size_t n, perigee_cancel *cancel,
+                            perigee_error **err) {
+    size_t i, items = count / 6;
+    perigee_status st;
+    perigee_batch_item *item = (perigee_batch_item *)calloc(items ? items : 1, sizeof *item);
+    if (!item) {
+        *err = NULL;
+        return PERIGEE_E_MEMORY;
+    }
+    for (i = 0; i < items; i++) {
+        item[i].struct_size = sizeof *item;
+        item[i].session = (perigee_session *)(uintptr_t)numbers[6 * i];
+        item[i].tokens = ids + numbers[6 * i + 1];
+        item[i].n = (size_t)numbers[6 * i + 2];
+        item[i].which = PERIGEE_LOGITS_LAST;
+    }
+    (void)n;
+    st = perigee_decode_batch(item, items, cancel, err);
+    for (i = 0; i < items; i++) {
+        numbers[6 * i + 3] = item[i].status;
+        numbers[6 * i + 4] = (int64_t)(uintptr_t)item[i].logits;
+        numbers[6 * i + 5] = (int64_t)(uintptr_t)item[i].error;
+    }
+    free(item);
+    return st;
+}
+static int Bench_steps(perigee_session *session, int32_t token, int times) {
+    int i, failed = 0; /* the bare C calls, to measure by */
+    for (i = 0; i < times; i++) {
+        const float *p;
+        size_t rows;
+        perigee_session_reset(session);
+        failed += perigee_decode_step(session, &token, 1, PERIGEE_LOGITS_LAST, &p, &rows, NULL, NULL) != PERIGEE_OK;
+    }
+    return failed;
+}
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -341,23 +710,6 @@ void *_wrap_Swig_malloc_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
   
   result = (void *)Swig_malloc(arg1);
   *(void **)&_swig_go_result = (void *)result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_Context_new_capi_2bfa8f478e6d9b1d(perigee_options *_swig_go_0, perigee_context **_swig_go_1, perigee_error **_swig_go_2) {
-  perigee_options *arg1 = (perigee_options *) 0 ;
-  perigee_context **arg2 = (perigee_context **) 0 ;
-  perigee_error **arg3 = (perigee_error **) 0 ;
-  perigee_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(perigee_options * *)&_swig_go_0; 
-  arg2 = (perigee_context **)_swig_go_1; 
-  arg3 = (perigee_error **)_swig_go_2; 
-  
-  result = (perigee_status)Context_new((struct perigee_options const *)arg1,arg2,arg3);
-  _swig_go_result = (intgo)result; 
   return _swig_go_result;
 }
 
@@ -608,6 +960,629 @@ _goslice_ _wrap_Session_tokens_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0
   
   result = Session_tokens((struct perigee_session const *)arg1);
   _swig_go_result.array = (void *)(&result)->p; _swig_go_result.len = _swig_go_result.cap = (intgo)(&result)->n; 
+  return _swig_go_result;
+}
+
+
+_goslice_ _wrap_Bytes_capi_2bfa8f478e6d9b1d(long long _swig_go_0, long long _swig_go_1) {
+  int64_t arg1 ;
+  int64_t arg2 ;
+  prg_bytes result;
+  _goslice_ _swig_go_result;
+  
+  arg1 = (int64_t)_swig_go_0; 
+  arg2 = (int64_t)_swig_go_1; 
+  
+  result = Bytes(arg1,arg2);
+  _swig_go_result.array = (void *)(&result)->p; _swig_go_result.len = _swig_go_result.cap = (intgo)(&result)->n; 
+  return _swig_go_result;
+}
+
+
+_goslice_ _wrap_Ids_capi_2bfa8f478e6d9b1d(long long _swig_go_0, long long _swig_go_1) {
+  int64_t arg1 ;
+  int64_t arg2 ;
+  prg_ids result;
+  _goslice_ _swig_go_result;
+  
+  arg1 = (int64_t)_swig_go_0; 
+  arg2 = (int64_t)_swig_go_1; 
+  
+  result = Ids(arg1,arg2);
+  _swig_go_result.array = (void *)(&result)->p; _swig_go_result.len = _swig_go_result.cap = (intgo)(&result)->n; 
+  return _swig_go_result;
+}
+
+
+_goslice_ _wrap_Doubles_capi_2bfa8f478e6d9b1d(long long _swig_go_0, long long _swig_go_1) {
+  int64_t arg1 ;
+  int64_t arg2 ;
+  prg_doubles result;
+  _goslice_ _swig_go_result;
+  
+  arg1 = (int64_t)_swig_go_0; 
+  arg2 = (int64_t)_swig_go_1; 
+  
+  result = Doubles(arg1,arg2);
+  _swig_go_result.array = (void *)(&result)->p; _swig_go_result.len = _swig_go_result.cap = (intgo)(&result)->n; 
+  return _swig_go_result;
+}
+
+
+_goslice_ _wrap_Words_capi_2bfa8f478e6d9b1d(long long _swig_go_0, long long _swig_go_1) {
+  int64_t arg1 ;
+  int64_t arg2 ;
+  prg_words result;
+  _goslice_ _swig_go_result;
+  
+  arg1 = (int64_t)_swig_go_0; 
+  arg2 = (int64_t)_swig_go_1; 
+  
+  result = Words(arg1,arg2);
+  _swig_go_result.array = (void *)(&result)->p; _swig_go_result.len = _swig_go_result.cap = (intgo)(&result)->n; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Context_new_capi_2bfa8f478e6d9b1d(perigee_options *_swig_go_0, long long _swig_go_1, perigee_kernel_set *_swig_go_2, perigee_context **_swig_go_3, perigee_error **_swig_go_4) {
+  perigee_options *arg1 = (perigee_options *) 0 ;
+  uint64_t arg2 ;
+  perigee_kernel_set *arg3 = (perigee_kernel_set *) 0 ;
+  perigee_context **arg4 = (perigee_context **) 0 ;
+  perigee_error **arg5 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_options * *)&_swig_go_0; 
+  arg2 = (uint64_t)_swig_go_1; 
+  arg3 = *(perigee_kernel_set * *)&_swig_go_2; 
+  arg4 = (perigee_context **)_swig_go_3; 
+  arg5 = (perigee_error **)_swig_go_4; 
+  
+  result = (perigee_status)Context_new((struct perigee_options const *)arg1,arg2,(struct perigee_kernel_set const *)arg3,arg4,arg5);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Kernel_add_capi_2bfa8f478e6d9b1d(perigee_kernel_set *_swig_go_0, _gostring_ _swig_go_1, intgo _swig_go_2, long long _swig_go_3, perigee_error **_swig_go_4) {
+  perigee_kernel_set *arg1 = (perigee_kernel_set *) 0 ;
+  char *arg2 = (char *) 0 ;
+  int arg3 ;
+  uint64_t arg4 ;
+  perigee_error **arg5 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_kernel_set * *)&_swig_go_0; 
+  
+  arg2 = (char *)malloc(_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, _swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (int)_swig_go_2; 
+  arg4 = (uint64_t)_swig_go_3; 
+  arg5 = (perigee_error **)_swig_go_4; 
+  
+  result = (perigee_status)Kernel_add(arg1,(char const *)arg2,arg3,arg4,arg5);
+  _swig_go_result = (intgo)result; 
+  free(arg2); 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Kernel_at_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, intgo _swig_go_1, _goslice_ _swig_go_2, _goslice_ _swig_go_3, perigee_error **_swig_go_4) {
+  perigee_context *arg1 = (perigee_context *) 0 ;
+  int arg2 ;
+  int64_t *arg3 = (int64_t *) 0 ;
+  size_t arg4 ;
+  double *arg5 = (double *) 0 ;
+  perigee_error **arg6 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_context * *)&_swig_go_0; 
+  arg2 = (int)_swig_go_1; 
+  arg3 = (int64_t *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len; 
+  arg5 = (double *)_swig_go_3.array; 
+  arg6 = (perigee_error **)_swig_go_4; 
+  
+  result = (perigee_status)Kernel_at((struct perigee_context const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Model_plan_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, _gostring_ _swig_go_1, perigee_options *_swig_go_2, _goslice_ _swig_go_3, perigee_error **_swig_go_4) {
+  perigee_context *arg1 = (perigee_context *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  perigee_options *arg4 = (perigee_options *) 0 ;
+  int64_t *arg5 = (int64_t *) 0 ;
+  size_t arg6 ;
+  perigee_error **arg7 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_context * *)&_swig_go_0; 
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n; 
+  arg4 = *(perigee_options * *)&_swig_go_2; 
+  arg5 = (int64_t *)_swig_go_3.array; arg6 = (size_t)_swig_go_3.len; 
+  arg7 = (perigee_error **)_swig_go_4; 
+  
+  result = (perigee_status)Model_plan(arg1,(char const *)arg2,arg3,(struct perigee_options const *)arg4,arg5,arg6,arg7);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Totals_capi_2bfa8f478e6d9b1d(perigee_description *_swig_go_0, _goslice_ _swig_go_1, perigee_error **_swig_go_2) {
+  perigee_description *arg1 = (perigee_description *) 0 ;
+  int64_t *arg2 = (int64_t *) 0 ;
+  size_t arg3 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_description * *)&_swig_go_0; 
+  arg2 = (int64_t *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len; 
+  arg4 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)Totals((struct perigee_description const *)arg1,arg2,arg3,arg4);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Component_at_capi_2bfa8f478e6d9b1d(perigee_description *_swig_go_0, intgo _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
+  perigee_description *arg1 = (perigee_description *) 0 ;
+  int arg2 ;
+  int64_t *arg3 = (int64_t *) 0 ;
+  size_t arg4 ;
+  perigee_error **arg5 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_description * *)&_swig_go_0; 
+  arg2 = (int)_swig_go_1; 
+  arg3 = (int64_t *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len; 
+  arg5 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)Component_at((struct perigee_description const *)arg1,arg2,arg3,arg4,arg5);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Tokenizer_info_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _goslice_ _swig_go_1, perigee_error **_swig_go_2) {
+  perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
+  int64_t *arg2 = (int64_t *) 0 ;
+  size_t arg3 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
+  arg2 = (int64_t *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len; 
+  arg4 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)Tokenizer_info((struct perigee_tokenizer const *)arg1,arg2,arg3,arg4);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Token_bytes_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, intgo _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
+  perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
+  int32_t arg2 ;
+  int64_t *arg3 = (int64_t *) 0 ;
+  size_t arg4 ;
+  perigee_error **arg5 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  arg3 = (int64_t *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len; 
+  arg5 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)Token_bytes((struct perigee_tokenizer const *)arg1,arg2,arg3,arg4,arg5);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Decoder_push_capi_2bfa8f478e6d9b1d(perigee_decoder *_swig_go_0, intgo _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
+  perigee_decoder *arg1 = (perigee_decoder *) 0 ;
+  int32_t arg2 ;
+  int64_t *arg3 = (int64_t *) 0 ;
+  size_t arg4 ;
+  perigee_error **arg5 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_decoder * *)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  arg3 = (int64_t *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len; 
+  arg5 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)Decoder_push(arg1,arg2,arg3,arg4,arg5);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Decoder_flush_capi_2bfa8f478e6d9b1d(perigee_decoder *_swig_go_0, _goslice_ _swig_go_1, perigee_error **_swig_go_2) {
+  perigee_decoder *arg1 = (perigee_decoder *) 0 ;
+  int64_t *arg2 = (int64_t *) 0 ;
+  size_t arg3 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_decoder * *)&_swig_go_0; 
+  arg2 = (int64_t *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len; 
+  arg4 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)Decoder_flush(arg1,arg2,arg3,arg4);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Chat_render_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, intgo _swig_go_3, intgo _swig_go_4, _gostring_ _swig_go_5, _gostring_ _swig_go_6, _gostring_ _swig_go_7, _gostring_ _swig_go_8, perigee_chat **_swig_go_9, perigee_error **_swig_go_10) {
+  perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  char *arg4 = (char *) 0 ;
+  size_t arg5 ;
+  int arg6 ;
+  int arg7 ;
+  char *arg8 = (char *) 0 ;
+  size_t arg9 ;
+  char *arg10 = (char *) 0 ;
+  size_t arg11 ;
+  char *arg12 = (char *) 0 ;
+  size_t arg13 ;
+  char *arg14 = (char *) 0 ;
+  size_t arg15 ;
+  perigee_chat **arg16 = (perigee_chat **) 0 ;
+  perigee_error **arg17 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n; 
+  arg4 = (char *)_swig_go_2.p; arg5 = (size_t)_swig_go_2.n; 
+  arg6 = (int)_swig_go_3; 
+  arg7 = (int)_swig_go_4; 
+  arg8 = (char *)_swig_go_5.p; arg9 = (size_t)_swig_go_5.n; 
+  arg10 = (char *)_swig_go_6.p; arg11 = (size_t)_swig_go_6.n; 
+  arg12 = (char *)_swig_go_7.p; arg13 = (size_t)_swig_go_7.n; 
+  arg14 = (char *)_swig_go_8.p; arg15 = (size_t)_swig_go_8.n; 
+  arg16 = (perigee_chat **)_swig_go_9; 
+  arg17 = (perigee_error **)_swig_go_10; 
+  
+  result = (perigee_status)Chat_render((struct perigee_tokenizer const *)arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6,arg7,(char const *)arg8,arg9,(char const *)arg10,arg11,(char const *)arg12,arg13,(char const *)arg14,arg15,arg16,arg17);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+_goslice_ _wrap_Chat_ids_capi_2bfa8f478e6d9b1d(perigee_chat *_swig_go_0) {
+  perigee_chat *arg1 = (perigee_chat *) 0 ;
+  prg_ids result;
+  _goslice_ _swig_go_result;
+  
+  arg1 = *(perigee_chat * *)&_swig_go_0; 
+  
+  result = Chat_ids((struct perigee_chat const *)arg1);
+  _swig_go_result.array = (void *)(&result)->p; _swig_go_result.len = _swig_go_result.cap = (intgo)(&result)->n; 
+  return _swig_go_result;
+}
+
+
+_goslice_ _wrap_Chat_text_capi_2bfa8f478e6d9b1d(perigee_chat *_swig_go_0) {
+  perigee_chat *arg1 = (perigee_chat *) 0 ;
+  prg_bytes result;
+  _goslice_ _swig_go_result;
+  
+  arg1 = *(perigee_chat * *)&_swig_go_0; 
+  
+  result = Chat_text((struct perigee_chat const *)arg1);
+  _swig_go_result.array = (void *)(&result)->p; _swig_go_result.len = _swig_go_result.cap = (intgo)(&result)->n; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Chat_segment_capi_2bfa8f478e6d9b1d(perigee_chat *_swig_go_0, intgo _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
+  perigee_chat *arg1 = (perigee_chat *) 0 ;
+  int arg2 ;
+  int64_t *arg3 = (int64_t *) 0 ;
+  size_t arg4 ;
+  perigee_error **arg5 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_chat * *)&_swig_go_0; 
+  arg2 = (int)_swig_go_1; 
+  arg3 = (int64_t *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len; 
+  arg5 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)Chat_segment((struct perigee_chat const *)arg1,arg2,arg3,arg4,arg5);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Parser_delta_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0, intgo _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
+  perigee_parser *arg1 = (perigee_parser *) 0 ;
+  int arg2 ;
+  int64_t *arg3 = (int64_t *) 0 ;
+  size_t arg4 ;
+  perigee_error **arg5 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_parser * *)&_swig_go_0; 
+  arg2 = (int)_swig_go_1; 
+  arg3 = (int64_t *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len; 
+  arg5 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)Parser_delta((struct perigee_parser const *)arg1,arg2,arg3,arg4,arg5);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Parser_message_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0, _goslice_ _swig_go_1, perigee_error **_swig_go_2) {
+  perigee_parser *arg1 = (perigee_parser *) 0 ;
+  int64_t *arg2 = (int64_t *) 0 ;
+  size_t arg3 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_parser * *)&_swig_go_0; 
+  arg2 = (int64_t *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len; 
+  arg4 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)Parser_message(arg1,arg2,arg3,arg4);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Top_k_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, _goslice_ _swig_go_1, long long _swig_go_2, _goslice_ _swig_go_3, _goslice_ _swig_go_4, perigee_error **_swig_go_5) {
+  perigee_context *arg1 = (perigee_context *) 0 ;
+  float *arg2 = (float *) 0 ;
+  size_t arg3 ;
+  uint64_t arg4 ;
+  int32_t *arg5 = (int32_t *) 0 ;
+  float *arg6 = (float *) 0 ;
+  perigee_error **arg7 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_context * *)&_swig_go_0; 
+  arg2 = (float *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len; 
+  arg4 = (uint64_t)_swig_go_2; 
+  arg5 = (int32_t *)_swig_go_3.array; 
+  arg6 = (float *)_swig_go_4.array; 
+  arg7 = (perigee_error **)_swig_go_5; 
+  
+  result = (perigee_status)Top_k(arg1,(float const *)arg2,arg3,arg4,arg5,arg6,arg7);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Log_probabilities_capi_2bfa8f478e6d9b1d(_goslice_ _swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
+  float *arg1 = (float *) 0 ;
+  size_t arg2 ;
+  int32_t *arg3 = (int32_t *) 0 ;
+  size_t arg4 ;
+  double *arg5 = (double *) 0 ;
+  perigee_error **arg6 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = (float *)_swig_go_0.array; arg2 = (size_t)_swig_go_0.len; 
+  arg3 = (int32_t *)_swig_go_1.array; arg4 = (size_t)_swig_go_1.len; 
+  arg5 = (double *)_swig_go_2.array; 
+  arg6 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)Log_probabilities((float const *)arg1,arg2,(int const *)arg3,arg4,arg5,arg6);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Score_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2, perigee_cancel *_swig_go_3, perigee_error **_swig_go_4) {
+  perigee_session *arg1 = (perigee_session *) 0 ;
+  int32_t *arg2 = (int32_t *) 0 ;
+  size_t arg3 ;
+  double *arg4 = (double *) 0 ;
+  perigee_cancel *arg5 = (perigee_cancel *) 0 ;
+  perigee_error **arg6 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_session * *)&_swig_go_0; 
+  arg2 = (int32_t *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len; 
+  arg4 = (double *)_swig_go_2.array; 
+  arg5 = *(perigee_cancel * *)&_swig_go_3; 
+  arg6 = (perigee_error **)_swig_go_4; 
+  
+  result = (perigee_status)Score(arg1,(int const *)arg2,arg3,arg4,arg5,arg6);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Sampler_bias_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
+  perigee_sampler *arg1 = (perigee_sampler *) 0 ;
+  int32_t *arg2 = (int32_t *) 0 ;
+  size_t arg3 ;
+  float *arg4 = (float *) 0 ;
+  perigee_error **arg5 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_sampler * *)&_swig_go_0; 
+  arg2 = (int32_t *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len; 
+  arg4 = (float *)_swig_go_2.array; 
+  arg5 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)Sampler_bias(arg1,(int const *)arg2,arg3,(float const *)arg4,arg5);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Constraint_allowed_capi_2bfa8f478e6d9b1d(perigee_constraint *_swig_go_0, _goslice_ _swig_go_1, perigee_error **_swig_go_2) {
+  perigee_constraint *arg1 = (perigee_constraint *) 0 ;
+  int64_t *arg2 = (int64_t *) 0 ;
+  size_t arg3 ;
+  perigee_error **arg4 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_constraint * *)&_swig_go_0; 
+  arg2 = (int64_t *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len; 
+  arg4 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)Constraint_allowed(arg1,arg2,arg3,arg4);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Generation_next_capi_2bfa8f478e6d9b1d(perigee_generation *_swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
+  perigee_generation *arg1 = (perigee_generation *) 0 ;
+  int64_t *arg2 = (int64_t *) 0 ;
+  size_t arg3 ;
+  double *arg4 = (double *) 0 ;
+  perigee_error **arg5 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_generation * *)&_swig_go_0; 
+  arg2 = (int64_t *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len; 
+  arg4 = (double *)_swig_go_2.array; 
+  arg5 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)Generation_next(arg1,arg2,arg3,arg4,arg5);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_Step_read_capi_2bfa8f478e6d9b1d(long long _swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2) {
+  uint64_t arg1 ;
+  int64_t *arg2 = (int64_t *) 0 ;
+  size_t arg3 ;
+  double *arg4 = (double *) 0 ;
+  
+  arg1 = (uint64_t)_swig_go_0; 
+  arg2 = (int64_t *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len; 
+  arg4 = (double *)_swig_go_2.array; 
+  
+  Step_read(arg1,arg2,arg3,arg4);
+  
+}
+
+
+intgo _wrap_Queue_submit_capi_2bfa8f478e6d9b1d(perigee_queue *_swig_go_0, _goslice_ _swig_go_1, perigee_generation_options *_swig_go_2, long long _swig_go_3, long long *_swig_go_4, perigee_error **_swig_go_5) {
+  perigee_queue *arg1 = (perigee_queue *) 0 ;
+  int32_t *arg2 = (int32_t *) 0 ;
+  size_t arg3 ;
+  perigee_generation_options *arg4 = (perigee_generation_options *) 0 ;
+  uint64_t arg5 ;
+  int64_t *arg6 = (int64_t *) 0 ;
+  perigee_error **arg7 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_queue * *)&_swig_go_0; 
+  arg2 = (int32_t *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len; 
+  arg4 = *(perigee_generation_options * *)&_swig_go_2; 
+  arg5 = (uint64_t)_swig_go_3; 
+  arg6 = (int64_t *)_swig_go_4; 
+  arg7 = (perigee_error **)_swig_go_5; 
+  
+  result = (perigee_status)Queue_submit(arg1,(int const *)arg2,arg3,(struct perigee_generation_options const *)arg4,arg5,arg6,arg7);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_Session_trace_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, long long _swig_go_1) {
+  perigee_session *arg1 = (perigee_session *) 0 ;
+  uint64_t arg2 ;
+  
+  arg1 = *(perigee_session * *)&_swig_go_0; 
+  arg2 = (uint64_t)_swig_go_1; 
+  
+  Session_trace(arg1,arg2);
+  
+}
+
+
+intgo _wrap_Session_counters_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
+  perigee_session *arg1 = (perigee_session *) 0 ;
+  int64_t *arg2 = (int64_t *) 0 ;
+  size_t arg3 ;
+  double *arg4 = (double *) 0 ;
+  perigee_error **arg5 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_session * *)&_swig_go_0; 
+  arg2 = (int64_t *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len; 
+  arg4 = (double *)_swig_go_2.array; 
+  arg5 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)Session_counters((struct perigee_session const *)arg1,arg2,arg3,arg4,arg5);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Batch_capi_2bfa8f478e6d9b1d(_goslice_ _swig_go_0, _goslice_ _swig_go_1, perigee_cancel *_swig_go_2, perigee_error **_swig_go_3) {
+  int64_t *arg1 = (int64_t *) 0 ;
+  size_t arg2 ;
+  int32_t *arg3 = (int32_t *) 0 ;
+  size_t arg4 ;
+  perigee_cancel *arg5 = (perigee_cancel *) 0 ;
+  perigee_error **arg6 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = (int64_t *)_swig_go_0.array; arg2 = (size_t)_swig_go_0.len; 
+  arg3 = (int32_t *)_swig_go_1.array; arg4 = (size_t)_swig_go_1.len; 
+  arg5 = *(perigee_cancel * *)&_swig_go_2; 
+  arg6 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)Batch(arg1,arg2,(int const *)arg3,arg4,arg5,arg6);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Bench_steps_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, intgo _swig_go_1, intgo _swig_go_2) {
+  perigee_session *arg1 = (perigee_session *) 0 ;
+  int32_t arg2 ;
+  int arg3 ;
+  int result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_session * *)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  arg3 = (int)_swig_go_2; 
+  
+  result = (int)Bench_steps(arg1,arg2,arg3);
+  _swig_go_result = result; 
   return _swig_go_result;
 }
 
@@ -965,13 +1940,13 @@ long long _wrap_perigee_context_kernel_count_capi_2bfa8f478e6d9b1d(perigee_conte
 }
 
 
-intgo _wrap_perigee_kernel_set_new_capi_2bfa8f478e6d9b1d(struct perigee_kernel_set **_swig_go_0, perigee_error **_swig_go_1) {
+intgo _wrap_perigee_kernel_set_new_capi_2bfa8f478e6d9b1d(perigee_kernel_set **_swig_go_0, perigee_error **_swig_go_1) {
   perigee_kernel_set **arg1 = (perigee_kernel_set **) 0 ;
   perigee_error **arg2 = (perigee_error **) 0 ;
   perigee_status result;
   intgo _swig_go_result;
   
-  arg1 = *(perigee_kernel_set ***)&_swig_go_0; 
+  arg1 = (perigee_kernel_set **)_swig_go_0; 
   arg2 = (perigee_error **)_swig_go_1; 
   
   result = (perigee_status)perigee_kernel_set_new(arg1,arg2);
@@ -980,29 +1955,10 @@ intgo _wrap_perigee_kernel_set_new_capi_2bfa8f478e6d9b1d(struct perigee_kernel_s
 }
 
 
-intgo _wrap_perigee_kernel_set_add_capi_2bfa8f478e6d9b1d(struct perigee_kernel_set *_swig_go_0, struct perigee_kernel_row *_swig_go_1, void* _swig_go_2, perigee_error **_swig_go_3) {
-  perigee_kernel_set *arg1 = (perigee_kernel_set *) 0 ;
-  perigee_kernel_row *arg2 = (perigee_kernel_row *) 0 ;
-  perigee_release_fn arg3 = (perigee_release_fn) 0 ;
-  perigee_error **arg4 = (perigee_error **) 0 ;
-  perigee_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(perigee_kernel_set **)&_swig_go_0; 
-  arg2 = *(perigee_kernel_row **)&_swig_go_1; 
-  arg3 = *(perigee_release_fn *)&_swig_go_2; 
-  arg4 = (perigee_error **)_swig_go_3; 
-  
-  result = (perigee_status)perigee_kernel_set_add(arg1,(struct perigee_kernel_row const *)arg2,arg3,arg4);
-  _swig_go_result = (intgo)result; 
-  return _swig_go_result;
-}
-
-
-void _wrap_perigee_kernel_set_free_capi_2bfa8f478e6d9b1d(struct perigee_kernel_set *_swig_go_0) {
+void _wrap_perigee_kernel_set_free_capi_2bfa8f478e6d9b1d(perigee_kernel_set *_swig_go_0) {
   perigee_kernel_set *arg1 = (perigee_kernel_set *) 0 ;
   
-  arg1 = *(perigee_kernel_set **)&_swig_go_0; 
+  arg1 = *(perigee_kernel_set * *)&_swig_go_0; 
   
   perigee_kernel_set_free(arg1);
   
@@ -1183,24 +2139,7 @@ void _wrap_perigee_tokenizer_free_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig
 }
 
 
-intgo _wrap_perigee_tokenizer_get_info_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, struct perigee_tokenizer_info *_swig_go_1, perigee_error **_swig_go_2) {
-  perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
-  perigee_tokenizer_info *arg2 = (perigee_tokenizer_info *) 0 ;
-  perigee_error **arg3 = (perigee_error **) 0 ;
-  perigee_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
-  arg2 = *(perigee_tokenizer_info **)&_swig_go_1; 
-  arg3 = (perigee_error **)_swig_go_2; 
-  
-  result = (perigee_status)perigee_tokenizer_get_info((struct perigee_tokenizer const *)arg1,arg2,arg3);
-  _swig_go_result = (intgo)result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_perigee_encode_text_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, intgo _swig_go_3, intgo *_swig_go_4, long long _swig_go_5, long long *_swig_go_6, perigee_error **_swig_go_7) {
+intgo _wrap_perigee_encode_text_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, intgo _swig_go_2, _goslice_ _swig_go_3, long long *_swig_go_4, perigee_error **_swig_go_5) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -1213,26 +2152,19 @@ intgo _wrap_perigee_encode_text_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_g
   intgo _swig_go_result;
   
   arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
-  
-  arg2 = (char *)malloc(_swig_go_1.n + 1);
-  memcpy(arg2, _swig_go_1.p, _swig_go_1.n);
-  arg2[_swig_go_1.n] = '\0';
-  
-  arg3 = (size_t)_swig_go_2; 
-  arg4 = (uint32_t)_swig_go_3; 
-  arg5 = *(int32_t **)&_swig_go_4; 
-  arg6 = (size_t)_swig_go_5; 
-  arg7 = *(size_t **)&_swig_go_6; 
-  arg8 = (perigee_error **)_swig_go_7; 
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n; 
+  arg4 = (uint32_t)_swig_go_2; 
+  arg5 = (int32_t *)_swig_go_3.array; arg6 = (size_t)_swig_go_3.len; 
+  arg7 = (size_t *)_swig_go_4; 
+  arg8 = (perigee_error **)_swig_go_5; 
   
   result = (perigee_status)perigee_encode_text((struct perigee_tokenizer const *)arg1,(char const *)arg2,arg3,arg4,arg5,arg6,arg7,arg8);
   _swig_go_result = (intgo)result; 
-  free(arg2); 
   return _swig_go_result;
 }
 
 
-intgo _wrap_perigee_encode_markup_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, intgo _swig_go_3, intgo *_swig_go_4, long long _swig_go_5, long long *_swig_go_6, perigee_error **_swig_go_7) {
+intgo _wrap_perigee_encode_markup_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, intgo _swig_go_2, _goslice_ _swig_go_3, long long *_swig_go_4, perigee_error **_swig_go_5) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -1245,26 +2177,19 @@ intgo _wrap_perigee_encode_markup_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig
   intgo _swig_go_result;
   
   arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
-  
-  arg2 = (char *)malloc(_swig_go_1.n + 1);
-  memcpy(arg2, _swig_go_1.p, _swig_go_1.n);
-  arg2[_swig_go_1.n] = '\0';
-  
-  arg3 = (size_t)_swig_go_2; 
-  arg4 = (uint32_t)_swig_go_3; 
-  arg5 = *(int32_t **)&_swig_go_4; 
-  arg6 = (size_t)_swig_go_5; 
-  arg7 = *(size_t **)&_swig_go_6; 
-  arg8 = (perigee_error **)_swig_go_7; 
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n; 
+  arg4 = (uint32_t)_swig_go_2; 
+  arg5 = (int32_t *)_swig_go_3.array; arg6 = (size_t)_swig_go_3.len; 
+  arg7 = (size_t *)_swig_go_4; 
+  arg8 = (perigee_error **)_swig_go_5; 
   
   result = (perigee_status)perigee_encode_markup((struct perigee_tokenizer const *)arg1,(char const *)arg2,arg3,arg4,arg5,arg6,arg7,arg8);
   _swig_go_result = (intgo)result; 
-  free(arg2); 
   return _swig_go_result;
 }
 
 
-intgo _wrap_perigee_decode_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, intgo *_swig_go_1, long long _swig_go_2, intgo _swig_go_3, _gostring_ _swig_go_4, long long _swig_go_5, long long *_swig_go_6, perigee_error **_swig_go_7) {
+intgo _wrap_perigee_decode_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _goslice_ _swig_go_1, intgo _swig_go_2, _goslice_ _swig_go_3, long long *_swig_go_4, perigee_error **_swig_go_5) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   int32_t *arg2 = (int32_t *) 0 ;
   size_t arg3 ;
@@ -1277,49 +2202,19 @@ intgo _wrap_perigee_decode_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, 
   intgo _swig_go_result;
   
   arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
-  arg2 = *(int32_t **)&_swig_go_1; 
-  arg3 = (size_t)_swig_go_2; 
-  arg4 = (uint32_t)_swig_go_3; 
-  
-  arg5 = (char *)malloc(_swig_go_4.n + 1);
-  memcpy(arg5, _swig_go_4.p, _swig_go_4.n);
-  arg5[_swig_go_4.n] = '\0';
-  
-  arg6 = (size_t)_swig_go_5; 
-  arg7 = *(size_t **)&_swig_go_6; 
-  arg8 = (perigee_error **)_swig_go_7; 
+  arg2 = (int32_t *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len; 
+  arg4 = (uint32_t)_swig_go_2; 
+  arg5 = (char *)_swig_go_3.array; arg6 = (size_t)_swig_go_3.len; 
+  arg7 = (size_t *)_swig_go_4; 
+  arg8 = (perigee_error **)_swig_go_5; 
   
   result = (perigee_status)perigee_decode((struct perigee_tokenizer const *)arg1,(int const *)arg2,arg3,arg4,arg5,arg6,arg7,arg8);
   _swig_go_result = (intgo)result; 
-  free(arg5); 
   return _swig_go_result;
 }
 
 
-intgo _wrap_perigee_token_bytes_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, intgo _swig_go_1, _gostring_* _swig_go_2, long long *_swig_go_3, intgo *_swig_go_4, perigee_error **_swig_go_5) {
-  perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
-  int32_t arg2 ;
-  char **arg3 = (char **) 0 ;
-  size_t *arg4 = (size_t *) 0 ;
-  int32_t *arg5 = (int32_t *) 0 ;
-  perigee_error **arg6 = (perigee_error **) 0 ;
-  perigee_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
-  arg2 = (int32_t)_swig_go_1; 
-  arg3 = *(char ***)&_swig_go_2; 
-  arg4 = *(size_t **)&_swig_go_3; 
-  arg5 = *(int32_t **)&_swig_go_4; 
-  arg6 = (perigee_error **)_swig_go_5; 
-  
-  result = (perigee_status)perigee_token_bytes((struct perigee_tokenizer const *)arg1,arg2,(char const **)arg3,arg4,arg5,arg6);
-  _swig_go_result = (intgo)result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_perigee_token_id_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, intgo *_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_perigee_token_id_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, int *_swig_go_2, perigee_error **_swig_go_3) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -1329,18 +2224,12 @@ intgo _wrap_perigee_token_id_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0
   intgo _swig_go_result;
   
   arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
-  
-  arg2 = (char *)malloc(_swig_go_1.n + 1);
-  memcpy(arg2, _swig_go_1.p, _swig_go_1.n);
-  arg2[_swig_go_1.n] = '\0';
-  
-  arg3 = (size_t)_swig_go_2; 
-  arg4 = *(int32_t **)&_swig_go_3; 
-  arg5 = (perigee_error **)_swig_go_4; 
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n; 
+  arg4 = (int32_t *)_swig_go_2; 
+  arg5 = (perigee_error **)_swig_go_3; 
   
   result = (perigee_status)perigee_token_id((struct perigee_tokenizer const *)arg1,(char const *)arg2,arg3,arg4,arg5);
   _swig_go_result = (intgo)result; 
-  free(arg2); 
   return _swig_go_result;
 }
 
@@ -1364,46 +2253,6 @@ intgo _wrap_perigee_decoder_new_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_g
 }
 
 
-intgo _wrap_perigee_decoder_push_capi_2bfa8f478e6d9b1d(perigee_decoder *_swig_go_0, intgo _swig_go_1, _gostring_* _swig_go_2, long long *_swig_go_3, perigee_error **_swig_go_4) {
-  perigee_decoder *arg1 = (perigee_decoder *) 0 ;
-  int32_t arg2 ;
-  char **arg3 = (char **) 0 ;
-  size_t *arg4 = (size_t *) 0 ;
-  perigee_error **arg5 = (perigee_error **) 0 ;
-  perigee_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(perigee_decoder * *)&_swig_go_0; 
-  arg2 = (int32_t)_swig_go_1; 
-  arg3 = *(char ***)&_swig_go_2; 
-  arg4 = *(size_t **)&_swig_go_3; 
-  arg5 = (perigee_error **)_swig_go_4; 
-  
-  result = (perigee_status)perigee_decoder_push(arg1,arg2,(char const **)arg3,arg4,arg5);
-  _swig_go_result = (intgo)result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_perigee_decoder_flush_capi_2bfa8f478e6d9b1d(perigee_decoder *_swig_go_0, _gostring_* _swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
-  perigee_decoder *arg1 = (perigee_decoder *) 0 ;
-  char **arg2 = (char **) 0 ;
-  size_t *arg3 = (size_t *) 0 ;
-  perigee_error **arg4 = (perigee_error **) 0 ;
-  perigee_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(perigee_decoder * *)&_swig_go_0; 
-  arg2 = *(char ***)&_swig_go_1; 
-  arg3 = *(size_t **)&_swig_go_2; 
-  arg4 = (perigee_error **)_swig_go_3; 
-  
-  result = (perigee_status)perigee_decoder_flush(arg1,(char const **)arg2,arg3,arg4);
-  _swig_go_result = (intgo)result; 
-  return _swig_go_result;
-}
-
-
 void _wrap_perigee_decoder_free_capi_2bfa8f478e6d9b1d(perigee_decoder *_swig_go_0) {
   perigee_decoder *arg1 = (perigee_decoder *) 0 ;
   
@@ -1411,73 +2260,6 @@ void _wrap_perigee_decoder_free_capi_2bfa8f478e6d9b1d(perigee_decoder *_swig_go_
   
   perigee_decoder_free(arg1);
   
-}
-
-
-intgo _wrap_perigee_chat_render_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, _gostring_ _swig_go_3, long long _swig_go_4, struct perigee_chat_options *_swig_go_5, perigee_chat **_swig_go_6, perigee_error **_swig_go_7) {
-  perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
-  char *arg2 = (char *) 0 ;
-  size_t arg3 ;
-  char *arg4 = (char *) 0 ;
-  size_t arg5 ;
-  perigee_chat_options *arg6 = (perigee_chat_options *) 0 ;
-  perigee_chat **arg7 = (perigee_chat **) 0 ;
-  perigee_error **arg8 = (perigee_error **) 0 ;
-  perigee_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
-  
-  arg2 = (char *)malloc(_swig_go_1.n + 1);
-  memcpy(arg2, _swig_go_1.p, _swig_go_1.n);
-  arg2[_swig_go_1.n] = '\0';
-  
-  arg3 = (size_t)_swig_go_2; 
-  
-  arg4 = (char *)malloc(_swig_go_3.n + 1);
-  memcpy(arg4, _swig_go_3.p, _swig_go_3.n);
-  arg4[_swig_go_3.n] = '\0';
-  
-  arg5 = (size_t)_swig_go_4; 
-  arg6 = *(perigee_chat_options **)&_swig_go_5; 
-  arg7 = (perigee_chat **)_swig_go_6; 
-  arg8 = (perigee_error **)_swig_go_7; 
-  
-  result = (perigee_status)perigee_chat_render((struct perigee_tokenizer const *)arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,(struct perigee_chat_options const *)arg6,arg7,arg8);
-  _swig_go_result = (intgo)result; 
-  free(arg2); 
-  free(arg4); 
-  return _swig_go_result;
-}
-
-
-intgo *_wrap_perigee_chat_ids_capi_2bfa8f478e6d9b1d(perigee_chat *_swig_go_0, long long *_swig_go_1) {
-  perigee_chat *arg1 = (perigee_chat *) 0 ;
-  size_t *arg2 = (size_t *) 0 ;
-  int32_t *result = 0 ;
-  intgo *_swig_go_result;
-  
-  arg1 = *(perigee_chat * *)&_swig_go_0; 
-  arg2 = *(size_t **)&_swig_go_1; 
-  
-  result = (int32_t *)perigee_chat_ids((struct perigee_chat const *)arg1,arg2);
-  *(int32_t **)&_swig_go_result = (int32_t *)result; 
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_perigee_chat_text_capi_2bfa8f478e6d9b1d(perigee_chat *_swig_go_0, long long *_swig_go_1) {
-  perigee_chat *arg1 = (perigee_chat *) 0 ;
-  size_t *arg2 = (size_t *) 0 ;
-  char *result = 0 ;
-  _gostring_ _swig_go_result;
-  
-  arg1 = *(perigee_chat * *)&_swig_go_0; 
-  arg2 = *(size_t **)&_swig_go_1; 
-  
-  result = (char *)perigee_chat_text((struct perigee_chat const *)arg1,arg2);
-  _swig_go_result = Swig_AllocateString((char*)result, result ? strlen((char*)result) : 0); 
-  return _swig_go_result;
 }
 
 
@@ -1490,25 +2272,6 @@ long long _wrap_perigee_chat_segment_count_capi_2bfa8f478e6d9b1d(perigee_chat *_
   
   result = perigee_chat_segment_count((struct perigee_chat const *)arg1);
   _swig_go_result = result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_perigee_chat_get_segment_capi_2bfa8f478e6d9b1d(perigee_chat *_swig_go_0, long long _swig_go_1, struct perigee_chat_segment *_swig_go_2, perigee_error **_swig_go_3) {
-  perigee_chat *arg1 = (perigee_chat *) 0 ;
-  size_t arg2 ;
-  perigee_chat_segment *arg3 = (perigee_chat_segment *) 0 ;
-  perigee_error **arg4 = (perigee_error **) 0 ;
-  perigee_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(perigee_chat * *)&_swig_go_0; 
-  arg2 = (size_t)_swig_go_1; 
-  arg3 = *(perigee_chat_segment **)&_swig_go_2; 
-  arg4 = (perigee_error **)_swig_go_3; 
-  
-  result = (perigee_status)perigee_chat_get_segment((struct perigee_chat const *)arg1,arg2,arg3,arg4);
-  _swig_go_result = (intgo)result; 
   return _swig_go_result;
 }
 
@@ -1552,7 +2315,7 @@ intgo _wrap_perigee_parser_push_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0
   
   arg1 = *(perigee_parser * *)&_swig_go_0; 
   arg2 = (int32_t)_swig_go_1; 
-  arg3 = *(size_t **)&_swig_go_2; 
+  arg3 = (size_t *)_swig_go_2; 
   arg4 = (perigee_error **)_swig_go_3; 
   
   result = (perigee_status)perigee_parser_push(arg1,arg2,arg3,arg4);
@@ -1569,29 +2332,10 @@ intgo _wrap_perigee_parser_finish_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go
   intgo _swig_go_result;
   
   arg1 = *(perigee_parser * *)&_swig_go_0; 
-  arg2 = *(size_t **)&_swig_go_1; 
+  arg2 = (size_t *)_swig_go_1; 
   arg3 = (perigee_error **)_swig_go_2; 
   
   result = (perigee_status)perigee_parser_finish(arg1,arg2,arg3);
-  _swig_go_result = (intgo)result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_perigee_parser_get_delta_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0, long long _swig_go_1, struct perigee_delta *_swig_go_2, perigee_error **_swig_go_3) {
-  perigee_parser *arg1 = (perigee_parser *) 0 ;
-  size_t arg2 ;
-  perigee_delta *arg3 = (perigee_delta *) 0 ;
-  perigee_error **arg4 = (perigee_error **) 0 ;
-  perigee_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(perigee_parser * *)&_swig_go_0; 
-  arg2 = (size_t)_swig_go_1; 
-  arg3 = *(perigee_delta **)&_swig_go_2; 
-  arg4 = (perigee_error **)_swig_go_3; 
-  
-  result = (perigee_status)perigee_parser_get_delta((struct perigee_parser const *)arg1,arg2,arg3,arg4);
   _swig_go_result = (intgo)result; 
   return _swig_go_result;
 }
@@ -1610,25 +2354,6 @@ intgo _wrap_perigee_parser_ended_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_
 }
 
 
-intgo _wrap_perigee_parser_message_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0, _gostring_* _swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
-  perigee_parser *arg1 = (perigee_parser *) 0 ;
-  char **arg2 = (char **) 0 ;
-  size_t *arg3 = (size_t *) 0 ;
-  perigee_error **arg4 = (perigee_error **) 0 ;
-  perigee_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(perigee_parser * *)&_swig_go_0; 
-  arg2 = *(char ***)&_swig_go_1; 
-  arg3 = *(size_t **)&_swig_go_2; 
-  arg4 = (perigee_error **)_swig_go_3; 
-  
-  result = (perigee_status)perigee_parser_message(arg1,(char const **)arg2,arg3,arg4);
-  _swig_go_result = (intgo)result; 
-  return _swig_go_result;
-}
-
-
 void _wrap_perigee_parser_free_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0) {
   perigee_parser *arg1 = (perigee_parser *) 0 ;
   
@@ -1639,7 +2364,7 @@ void _wrap_perigee_parser_free_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0)
 }
 
 
-intgo _wrap_perigee_argmax_capi_2bfa8f478e6d9b1d(float *_swig_go_0, long long _swig_go_1, intgo *_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_argmax_capi_2bfa8f478e6d9b1d(_goslice_ _swig_go_0, int *_swig_go_1, perigee_error **_swig_go_2) {
   float *arg1 = (float *) 0 ;
   size_t arg2 ;
   int32_t *arg3 = (int32_t *) 0 ;
@@ -1647,60 +2372,11 @@ intgo _wrap_perigee_argmax_capi_2bfa8f478e6d9b1d(float *_swig_go_0, long long _s
   perigee_status result;
   intgo _swig_go_result;
   
-  arg1 = *(float **)&_swig_go_0; 
-  arg2 = (size_t)_swig_go_1; 
-  arg3 = *(int32_t **)&_swig_go_2; 
-  arg4 = (perigee_error **)_swig_go_3; 
+  arg1 = (float *)_swig_go_0.array; arg2 = (size_t)_swig_go_0.len; 
+  arg3 = (int32_t *)_swig_go_1; 
+  arg4 = (perigee_error **)_swig_go_2; 
   
   result = (perigee_status)perigee_argmax((float const *)arg1,arg2,arg3,arg4);
-  _swig_go_result = (intgo)result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_perigee_top_k_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, float *_swig_go_1, long long _swig_go_2, long long _swig_go_3, intgo *_swig_go_4, float *_swig_go_5, perigee_error **_swig_go_6) {
-  perigee_context *arg1 = (perigee_context *) 0 ;
-  float *arg2 = (float *) 0 ;
-  size_t arg3 ;
-  size_t arg4 ;
-  int32_t *arg5 = (int32_t *) 0 ;
-  float *arg6 = (float *) 0 ;
-  perigee_error **arg7 = (perigee_error **) 0 ;
-  perigee_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(perigee_context * *)&_swig_go_0; 
-  arg2 = *(float **)&_swig_go_1; 
-  arg3 = (size_t)_swig_go_2; 
-  arg4 = (size_t)_swig_go_3; 
-  arg5 = *(int32_t **)&_swig_go_4; 
-  arg6 = *(float **)&_swig_go_5; 
-  arg7 = (perigee_error **)_swig_go_6; 
-  
-  result = (perigee_status)perigee_top_k(arg1,(float const *)arg2,arg3,arg4,arg5,arg6,arg7);
-  _swig_go_result = (intgo)result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_perigee_log_probabilities_capi_2bfa8f478e6d9b1d(float *_swig_go_0, long long _swig_go_1, intgo *_swig_go_2, long long _swig_go_3, double *_swig_go_4, perigee_error **_swig_go_5) {
-  float *arg1 = (float *) 0 ;
-  size_t arg2 ;
-  int32_t *arg3 = (int32_t *) 0 ;
-  size_t arg4 ;
-  double *arg5 = (double *) 0 ;
-  perigee_error **arg6 = (perigee_error **) 0 ;
-  perigee_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(float **)&_swig_go_0; 
-  arg2 = (size_t)_swig_go_1; 
-  arg3 = *(int32_t **)&_swig_go_2; 
-  arg4 = (size_t)_swig_go_3; 
-  arg5 = *(double **)&_swig_go_4; 
-  arg6 = (perigee_error **)_swig_go_5; 
-  
-  result = (perigee_status)perigee_log_probabilities((float const *)arg1,arg2,(int const *)arg3,arg4,arg5,arg6);
   _swig_go_result = (intgo)result; 
   return _swig_go_result;
 }
@@ -1807,27 +2483,6 @@ intgo _wrap_perigee_sampler_add_frequency_capi_2bfa8f478e6d9b1d(perigee_sampler 
 }
 
 
-intgo _wrap_perigee_sampler_add_bias_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, intgo *_swig_go_1, float *_swig_go_2, long long _swig_go_3, perigee_error **_swig_go_4) {
-  perigee_sampler *arg1 = (perigee_sampler *) 0 ;
-  int32_t *arg2 = (int32_t *) 0 ;
-  float *arg3 = (float *) 0 ;
-  size_t arg4 ;
-  perigee_error **arg5 = (perigee_error **) 0 ;
-  perigee_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(perigee_sampler * *)&_swig_go_0; 
-  arg2 = *(int32_t **)&_swig_go_1; 
-  arg3 = *(float **)&_swig_go_2; 
-  arg4 = (size_t)_swig_go_3; 
-  arg5 = (perigee_error **)_swig_go_4; 
-  
-  result = (perigee_status)perigee_sampler_add_bias(arg1,(int const *)arg2,(float const *)arg3,arg4,arg5);
-  _swig_go_result = (intgo)result; 
-  return _swig_go_result;
-}
-
-
 intgo _wrap_perigee_sampler_add_temperature_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, double _swig_go_1, perigee_error **_swig_go_2) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   double arg2 ;
@@ -1923,7 +2578,7 @@ void _wrap_perigee_sampler_set_seed_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig
 }
 
 
-intgo _wrap_perigee_sampler_sample_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, float *_swig_go_1, long long _swig_go_2, intgo *_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_perigee_sampler_sample_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, _goslice_ _swig_go_1, int *_swig_go_2, perigee_error **_swig_go_3) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   float *arg2 = (float *) 0 ;
   size_t arg3 ;
@@ -1933,10 +2588,9 @@ intgo _wrap_perigee_sampler_sample_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_
   intgo _swig_go_result;
   
   arg1 = *(perigee_sampler * *)&_swig_go_0; 
-  arg2 = *(float **)&_swig_go_1; 
-  arg3 = (size_t)_swig_go_2; 
-  arg4 = *(int32_t **)&_swig_go_3; 
-  arg5 = (perigee_error **)_swig_go_4; 
+  arg2 = (float *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len; 
+  arg4 = (int32_t *)_swig_go_2; 
+  arg5 = (perigee_error **)_swig_go_3; 
   
   result = (perigee_status)perigee_sampler_sample(arg1,(float const *)arg2,arg3,arg4,arg5);
   _swig_go_result = (intgo)result; 
@@ -1944,7 +2598,7 @@ intgo _wrap_perigee_sampler_sample_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_
 }
 
 
-intgo _wrap_perigee_sampler_accept_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, intgo *_swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_sampler_accept_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, _goslice_ _swig_go_1, perigee_error **_swig_go_2) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   int32_t *arg2 = (int32_t *) 0 ;
   size_t arg3 ;
@@ -1953,9 +2607,8 @@ intgo _wrap_perigee_sampler_accept_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_
   intgo _swig_go_result;
   
   arg1 = *(perigee_sampler * *)&_swig_go_0; 
-  arg2 = *(int32_t **)&_swig_go_1; 
-  arg3 = (size_t)_swig_go_2; 
-  arg4 = (perigee_error **)_swig_go_3; 
+  arg2 = (int32_t *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len; 
+  arg4 = (perigee_error **)_swig_go_2; 
   
   result = (perigee_status)perigee_sampler_accept(arg1,(int const *)arg2,arg3,arg4);
   _swig_go_result = (intgo)result; 
@@ -1973,7 +2626,7 @@ void _wrap_perigee_sampler_reset_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go
 }
 
 
-intgo _wrap_perigee_constraint_from_schema_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, perigee_constraint **_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_perigee_constraint_from_schema_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, perigee_constraint **_swig_go_2, perigee_error **_swig_go_3) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -1983,23 +2636,17 @@ intgo _wrap_perigee_constraint_from_schema_capi_2bfa8f478e6d9b1d(perigee_tokeniz
   intgo _swig_go_result;
   
   arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
-  
-  arg2 = (char *)malloc(_swig_go_1.n + 1);
-  memcpy(arg2, _swig_go_1.p, _swig_go_1.n);
-  arg2[_swig_go_1.n] = '\0';
-  
-  arg3 = (size_t)_swig_go_2; 
-  arg4 = (perigee_constraint **)_swig_go_3; 
-  arg5 = (perigee_error **)_swig_go_4; 
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n; 
+  arg4 = (perigee_constraint **)_swig_go_2; 
+  arg5 = (perigee_error **)_swig_go_3; 
   
   result = (perigee_status)perigee_constraint_from_schema((struct perigee_tokenizer const *)arg1,(char const *)arg2,arg3,arg4,arg5);
   _swig_go_result = (intgo)result; 
-  free(arg2); 
   return _swig_go_result;
 }
 
 
-intgo _wrap_perigee_constraint_from_regex_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, perigee_constraint **_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_perigee_constraint_from_regex_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, perigee_constraint **_swig_go_2, perigee_error **_swig_go_3) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -2009,18 +2656,12 @@ intgo _wrap_perigee_constraint_from_regex_capi_2bfa8f478e6d9b1d(perigee_tokenize
   intgo _swig_go_result;
   
   arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
-  
-  arg2 = (char *)malloc(_swig_go_1.n + 1);
-  memcpy(arg2, _swig_go_1.p, _swig_go_1.n);
-  arg2[_swig_go_1.n] = '\0';
-  
-  arg3 = (size_t)_swig_go_2; 
-  arg4 = (perigee_constraint **)_swig_go_3; 
-  arg5 = (perigee_error **)_swig_go_4; 
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n; 
+  arg4 = (perigee_constraint **)_swig_go_2; 
+  arg5 = (perigee_error **)_swig_go_3; 
   
   result = (perigee_status)perigee_constraint_from_regex((struct perigee_tokenizer const *)arg1,(char const *)arg2,arg3,arg4,arg5);
   _swig_go_result = (intgo)result; 
-  free(arg2); 
   return _swig_go_result;
 }
 
@@ -2049,25 +2690,6 @@ void _wrap_perigee_constraint_free_capi_2bfa8f478e6d9b1d(perigee_constraint *_sw
   
   perigee_constraint_free(arg1);
   
-}
-
-
-intgo _wrap_perigee_constraint_allowed_capi_2bfa8f478e6d9b1d(perigee_constraint *_swig_go_0, long long **_swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
-  perigee_constraint *arg1 = (perigee_constraint *) 0 ;
-  uint64_t **arg2 = (uint64_t **) 0 ;
-  size_t *arg3 = (size_t *) 0 ;
-  perigee_error **arg4 = (perigee_error **) 0 ;
-  perigee_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(perigee_constraint * *)&_swig_go_0; 
-  arg2 = *(uint64_t ***)&_swig_go_1; 
-  arg3 = *(size_t **)&_swig_go_2; 
-  arg4 = (perigee_error **)_swig_go_3; 
-  
-  result = (perigee_status)perigee_constraint_allowed(arg1,(unsigned long const **)arg2,arg3,arg4);
-  _swig_go_result = (intgo)result; 
-  return _swig_go_result;
 }
 
 
@@ -2101,7 +2723,7 @@ intgo _wrap_perigee_constraint_complete_capi_2bfa8f478e6d9b1d(perigee_constraint
 }
 
 
-intgo _wrap_perigee_sampler_sample_constrained_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, float *_swig_go_1, long long _swig_go_2, perigee_constraint *_swig_go_3, intgo *_swig_go_4, perigee_error **_swig_go_5) {
+intgo _wrap_perigee_sampler_sample_constrained_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, _goslice_ _swig_go_1, perigee_constraint *_swig_go_2, int *_swig_go_3, perigee_error **_swig_go_4) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   float *arg2 = (float *) 0 ;
   size_t arg3 ;
@@ -2112,11 +2734,10 @@ intgo _wrap_perigee_sampler_sample_constrained_capi_2bfa8f478e6d9b1d(perigee_sam
   intgo _swig_go_result;
   
   arg1 = *(perigee_sampler * *)&_swig_go_0; 
-  arg2 = *(float **)&_swig_go_1; 
-  arg3 = (size_t)_swig_go_2; 
-  arg4 = *(perigee_constraint * *)&_swig_go_3; 
-  arg5 = *(int32_t **)&_swig_go_4; 
-  arg6 = (perigee_error **)_swig_go_5; 
+  arg2 = (float *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len; 
+  arg4 = *(perigee_constraint * *)&_swig_go_2; 
+  arg5 = (int32_t *)_swig_go_3; 
+  arg6 = (perigee_error **)_swig_go_4; 
   
   result = (perigee_status)perigee_sampler_sample_constrained(arg1,(float const *)arg2,arg3,arg4,arg5,arg6);
   _swig_go_result = (intgo)result; 
@@ -2137,7 +2758,7 @@ _gostring_ _wrap_perigee_finish_name_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
 }
 
 
-intgo _wrap_perigee_generation_options_new_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, struct perigee_generation_options **_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_generation_options_new_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, perigee_generation_options **_swig_go_1, perigee_error **_swig_go_2) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   perigee_generation_options **arg2 = (perigee_generation_options **) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -2145,7 +2766,7 @@ intgo _wrap_perigee_generation_options_new_capi_2bfa8f478e6d9b1d(perigee_context
   intgo _swig_go_result;
   
   arg1 = *(perigee_context * *)&_swig_go_0; 
-  arg2 = *(perigee_generation_options ***)&_swig_go_1; 
+  arg2 = (perigee_generation_options **)_swig_go_1; 
   arg3 = (perigee_error **)_swig_go_2; 
   
   result = (perigee_status)perigee_generation_options_new(arg1,arg2,arg3);
@@ -2154,24 +2775,24 @@ intgo _wrap_perigee_generation_options_new_capi_2bfa8f478e6d9b1d(perigee_context
 }
 
 
-void _wrap_perigee_generation_options_free_capi_2bfa8f478e6d9b1d(struct perigee_generation_options *_swig_go_0) {
+void _wrap_perigee_generation_options_free_capi_2bfa8f478e6d9b1d(perigee_generation_options *_swig_go_0) {
   perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
   
-  arg1 = *(perigee_generation_options **)&_swig_go_0; 
+  arg1 = *(perigee_generation_options * *)&_swig_go_0; 
   
   perigee_generation_options_free(arg1);
   
 }
 
 
-intgo _wrap_perigee_generation_options_set_sampler_capi_2bfa8f478e6d9b1d(struct perigee_generation_options *_swig_go_0, perigee_sampler *_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_generation_options_set_sampler_capi_2bfa8f478e6d9b1d(perigee_generation_options *_swig_go_0, perigee_sampler *_swig_go_1, perigee_error **_swig_go_2) {
   perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
   perigee_sampler *arg2 = (perigee_sampler *) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
   perigee_status result;
   intgo _swig_go_result;
   
-  arg1 = *(perigee_generation_options **)&_swig_go_0; 
+  arg1 = *(perigee_generation_options * *)&_swig_go_0; 
   arg2 = *(perigee_sampler * *)&_swig_go_1; 
   arg3 = (perigee_error **)_swig_go_2; 
   
@@ -2181,14 +2802,14 @@ intgo _wrap_perigee_generation_options_set_sampler_capi_2bfa8f478e6d9b1d(struct 
 }
 
 
-intgo _wrap_perigee_generation_options_set_constraint_capi_2bfa8f478e6d9b1d(struct perigee_generation_options *_swig_go_0, perigee_constraint *_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_generation_options_set_constraint_capi_2bfa8f478e6d9b1d(perigee_generation_options *_swig_go_0, perigee_constraint *_swig_go_1, perigee_error **_swig_go_2) {
   perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
   perigee_constraint *arg2 = (perigee_constraint *) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
   perigee_status result;
   intgo _swig_go_result;
   
-  arg1 = *(perigee_generation_options **)&_swig_go_0; 
+  arg1 = *(perigee_generation_options * *)&_swig_go_0; 
   arg2 = *(perigee_constraint * *)&_swig_go_1; 
   arg3 = (perigee_error **)_swig_go_2; 
   
@@ -2198,14 +2819,14 @@ intgo _wrap_perigee_generation_options_set_constraint_capi_2bfa8f478e6d9b1d(stru
 }
 
 
-intgo _wrap_perigee_generation_options_set_max_tokens_capi_2bfa8f478e6d9b1d(struct perigee_generation_options *_swig_go_0, long long _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_generation_options_set_max_tokens_capi_2bfa8f478e6d9b1d(perigee_generation_options *_swig_go_0, long long _swig_go_1, perigee_error **_swig_go_2) {
   perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
   int64_t arg2 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
   perigee_status result;
   intgo _swig_go_result;
   
-  arg1 = *(perigee_generation_options **)&_swig_go_0; 
+  arg1 = *(perigee_generation_options * *)&_swig_go_0; 
   arg2 = (int64_t)_swig_go_1; 
   arg3 = (perigee_error **)_swig_go_2; 
   
@@ -2215,14 +2836,14 @@ intgo _wrap_perigee_generation_options_set_max_tokens_capi_2bfa8f478e6d9b1d(stru
 }
 
 
-intgo _wrap_perigee_generation_options_add_stop_id_capi_2bfa8f478e6d9b1d(struct perigee_generation_options *_swig_go_0, intgo _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_generation_options_add_stop_id_capi_2bfa8f478e6d9b1d(perigee_generation_options *_swig_go_0, intgo _swig_go_1, perigee_error **_swig_go_2) {
   perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
   int32_t arg2 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
   perigee_status result;
   intgo _swig_go_result;
   
-  arg1 = *(perigee_generation_options **)&_swig_go_0; 
+  arg1 = *(perigee_generation_options * *)&_swig_go_0; 
   arg2 = (int32_t)_swig_go_1; 
   arg3 = (perigee_error **)_swig_go_2; 
   
@@ -2232,14 +2853,14 @@ intgo _wrap_perigee_generation_options_add_stop_id_capi_2bfa8f478e6d9b1d(struct 
 }
 
 
-intgo _wrap_perigee_generation_options_set_default_stops_capi_2bfa8f478e6d9b1d(struct perigee_generation_options *_swig_go_0, intgo _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_generation_options_set_default_stops_capi_2bfa8f478e6d9b1d(perigee_generation_options *_swig_go_0, intgo _swig_go_1, perigee_error **_swig_go_2) {
   perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
   int arg2 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
   perigee_status result;
   intgo _swig_go_result;
   
-  arg1 = *(perigee_generation_options **)&_swig_go_0; 
+  arg1 = *(perigee_generation_options * *)&_swig_go_0; 
   arg2 = (int)_swig_go_1; 
   arg3 = (perigee_error **)_swig_go_2; 
   
@@ -2249,7 +2870,7 @@ intgo _wrap_perigee_generation_options_set_default_stops_capi_2bfa8f478e6d9b1d(s
 }
 
 
-intgo _wrap_perigee_generation_options_add_stop_string_capi_2bfa8f478e6d9b1d(struct perigee_generation_options *_swig_go_0, _gostring_ _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_generation_options_add_stop_string_capi_2bfa8f478e6d9b1d(perigee_generation_options *_swig_go_0, _gostring_ _swig_go_1, perigee_error **_swig_go_2) {
   perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -2257,30 +2878,24 @@ intgo _wrap_perigee_generation_options_add_stop_string_capi_2bfa8f478e6d9b1d(str
   perigee_status result;
   intgo _swig_go_result;
   
-  arg1 = *(perigee_generation_options **)&_swig_go_0; 
-  
-  arg2 = (char *)malloc(_swig_go_1.n + 1);
-  memcpy(arg2, _swig_go_1.p, _swig_go_1.n);
-  arg2[_swig_go_1.n] = '\0';
-  
-  arg3 = (size_t)_swig_go_2; 
-  arg4 = (perigee_error **)_swig_go_3; 
+  arg1 = *(perigee_generation_options * *)&_swig_go_0; 
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n; 
+  arg4 = (perigee_error **)_swig_go_2; 
   
   result = (perigee_status)perigee_generation_options_add_stop_string(arg1,(char const *)arg2,arg3,arg4);
   _swig_go_result = (intgo)result; 
-  free(arg2); 
   return _swig_go_result;
 }
 
 
-intgo _wrap_perigee_generation_options_set_log_probabilities_capi_2bfa8f478e6d9b1d(struct perigee_generation_options *_swig_go_0, intgo _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_generation_options_set_log_probabilities_capi_2bfa8f478e6d9b1d(perigee_generation_options *_swig_go_0, intgo _swig_go_1, perigee_error **_swig_go_2) {
   perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
   int32_t arg2 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
   perigee_status result;
   intgo _swig_go_result;
   
-  arg1 = *(perigee_generation_options **)&_swig_go_0; 
+  arg1 = *(perigee_generation_options * *)&_swig_go_0; 
   arg2 = (int32_t)_swig_go_1; 
   arg3 = (perigee_error **)_swig_go_2; 
   
@@ -2290,14 +2905,14 @@ intgo _wrap_perigee_generation_options_set_log_probabilities_capi_2bfa8f478e6d9b
 }
 
 
-intgo _wrap_perigee_generation_options_set_cancel_capi_2bfa8f478e6d9b1d(struct perigee_generation_options *_swig_go_0, perigee_cancel *_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_generation_options_set_cancel_capi_2bfa8f478e6d9b1d(perigee_generation_options *_swig_go_0, perigee_cancel *_swig_go_1, perigee_error **_swig_go_2) {
   perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
   perigee_cancel *arg2 = (perigee_cancel *) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
   perigee_status result;
   intgo _swig_go_result;
   
-  arg1 = *(perigee_generation_options **)&_swig_go_0; 
+  arg1 = *(perigee_generation_options * *)&_swig_go_0; 
   arg2 = *(perigee_cancel * *)&_swig_go_1; 
   arg3 = (perigee_error **)_swig_go_2; 
   
@@ -2307,7 +2922,7 @@ intgo _wrap_perigee_generation_options_set_cancel_capi_2bfa8f478e6d9b1d(struct p
 }
 
 
-intgo _wrap_perigee_generation_new_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, intgo *_swig_go_1, long long _swig_go_2, struct perigee_generation_options *_swig_go_3, struct perigee_generation **_swig_go_4, perigee_error **_swig_go_5) {
+intgo _wrap_perigee_generation_new_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, _goslice_ _swig_go_1, perigee_generation_options *_swig_go_2, perigee_generation **_swig_go_3, perigee_error **_swig_go_4) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   int32_t *arg2 = (int32_t *) 0 ;
   size_t arg3 ;
@@ -2318,11 +2933,10 @@ intgo _wrap_perigee_generation_new_capi_2bfa8f478e6d9b1d(perigee_session *_swig_
   intgo _swig_go_result;
   
   arg1 = *(perigee_session * *)&_swig_go_0; 
-  arg2 = *(int32_t **)&_swig_go_1; 
-  arg3 = (size_t)_swig_go_2; 
-  arg4 = *(perigee_generation_options **)&_swig_go_3; 
-  arg5 = *(perigee_generation ***)&_swig_go_4; 
-  arg6 = (perigee_error **)_swig_go_5; 
+  arg2 = (int32_t *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len; 
+  arg4 = *(perigee_generation_options * *)&_swig_go_2; 
+  arg5 = (perigee_generation **)_swig_go_3; 
+  arg6 = (perigee_error **)_swig_go_4; 
   
   result = (perigee_status)perigee_generation_new(arg1,(int const *)arg2,arg3,(struct perigee_generation_options const *)arg4,arg5,arg6);
   _swig_go_result = (intgo)result; 
@@ -2330,80 +2944,13 @@ intgo _wrap_perigee_generation_new_capi_2bfa8f478e6d9b1d(perigee_session *_swig_
 }
 
 
-intgo _wrap_perigee_generation_next_capi_2bfa8f478e6d9b1d(struct perigee_generation *_swig_go_0, struct perigee_generated *_swig_go_1, perigee_error **_swig_go_2) {
-  perigee_generation *arg1 = (perigee_generation *) 0 ;
-  perigee_generated *arg2 = (perigee_generated *) 0 ;
-  perigee_error **arg3 = (perigee_error **) 0 ;
-  perigee_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(perigee_generation **)&_swig_go_0; 
-  arg2 = *(perigee_generated **)&_swig_go_1; 
-  arg3 = (perigee_error **)_swig_go_2; 
-  
-  result = (perigee_status)perigee_generation_next(arg1,arg2,arg3);
-  _swig_go_result = (intgo)result; 
-  return _swig_go_result;
-}
-
-
-void _wrap_perigee_generation_free_capi_2bfa8f478e6d9b1d(struct perigee_generation *_swig_go_0) {
+void _wrap_perigee_generation_free_capi_2bfa8f478e6d9b1d(perigee_generation *_swig_go_0) {
   perigee_generation *arg1 = (perigee_generation *) 0 ;
   
-  arg1 = *(perigee_generation **)&_swig_go_0; 
+  arg1 = *(perigee_generation * *)&_swig_go_0; 
   
   perigee_generation_free(arg1);
   
-}
-
-
-intgo _wrap_perigee_generate_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, intgo *_swig_go_1, long long _swig_go_2, struct perigee_generation_options *_swig_go_3, void* _swig_go_4, void *_swig_go_5, intgo *_swig_go_6, perigee_error **_swig_go_7) {
-  perigee_session *arg1 = (perigee_session *) 0 ;
-  int32_t *arg2 = (int32_t *) 0 ;
-  size_t arg3 ;
-  perigee_generation_options *arg4 = (perigee_generation_options *) 0 ;
-  perigee_generate_fn arg5 = (perigee_generate_fn) 0 ;
-  void *arg6 = (void *) 0 ;
-  perigee_finish *arg7 = (perigee_finish *) 0 ;
-  perigee_error **arg8 = (perigee_error **) 0 ;
-  perigee_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(perigee_session * *)&_swig_go_0; 
-  arg2 = *(int32_t **)&_swig_go_1; 
-  arg3 = (size_t)_swig_go_2; 
-  arg4 = *(perigee_generation_options **)&_swig_go_3; 
-  arg5 = *(perigee_generate_fn *)&_swig_go_4; 
-  arg6 = *(void **)&_swig_go_5; 
-  arg7 = *(perigee_finish **)&_swig_go_6; 
-  arg8 = (perigee_error **)_swig_go_7; 
-  
-  result = (perigee_status)perigee_generate(arg1,(int const *)arg2,arg3,(struct perigee_generation_options const *)arg4,arg5,arg6,arg7,arg8);
-  _swig_go_result = (intgo)result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_perigee_score_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, intgo *_swig_go_1, long long _swig_go_2, double *_swig_go_3, perigee_cancel *_swig_go_4, perigee_error **_swig_go_5) {
-  perigee_session *arg1 = (perigee_session *) 0 ;
-  int32_t *arg2 = (int32_t *) 0 ;
-  size_t arg3 ;
-  double *arg4 = (double *) 0 ;
-  perigee_cancel *arg5 = (perigee_cancel *) 0 ;
-  perigee_error **arg6 = (perigee_error **) 0 ;
-  perigee_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(perigee_session * *)&_swig_go_0; 
-  arg2 = *(int32_t **)&_swig_go_1; 
-  arg3 = (size_t)_swig_go_2; 
-  arg4 = *(double **)&_swig_go_3; 
-  arg5 = *(perigee_cancel * *)&_swig_go_4; 
-  arg6 = (perigee_error **)_swig_go_5; 
-  
-  result = (perigee_status)perigee_score(arg1,(int const *)arg2,arg3,arg4,arg5,arg6);
-  _swig_go_result = (intgo)result; 
-  return _swig_go_result;
 }
 
 
@@ -2627,7 +3174,7 @@ intgo _wrap_perigee_state_load_file_capi_2bfa8f478e6d9b1d(perigee_session *_swig
 }
 
 
-intgo _wrap_perigee_queue_new_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0, perigee_options *_swig_go_1, long long _swig_go_2, struct perigee_queue **_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_perigee_queue_new_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0, perigee_options *_swig_go_1, long long _swig_go_2, perigee_queue **_swig_go_3, perigee_error **_swig_go_4) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   perigee_options *arg2 = (perigee_options *) 0 ;
   size_t arg3 ;
@@ -2639,7 +3186,7 @@ intgo _wrap_perigee_queue_new_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0, p
   arg1 = *(perigee_model * *)&_swig_go_0; 
   arg2 = *(perigee_options * *)&_swig_go_1; 
   arg3 = (size_t)_swig_go_2; 
-  arg4 = *(perigee_queue ***)&_swig_go_3; 
+  arg4 = (perigee_queue **)_swig_go_3; 
   arg5 = (perigee_error **)_swig_go_4; 
   
   result = (perigee_status)perigee_queue_new(arg1,(struct perigee_options const *)arg2,arg3,arg4,arg5);
@@ -2648,24 +3195,24 @@ intgo _wrap_perigee_queue_new_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0, p
 }
 
 
-void _wrap_perigee_queue_free_capi_2bfa8f478e6d9b1d(struct perigee_queue *_swig_go_0) {
+void _wrap_perigee_queue_free_capi_2bfa8f478e6d9b1d(perigee_queue *_swig_go_0) {
   perigee_queue *arg1 = (perigee_queue *) 0 ;
   
-  arg1 = *(perigee_queue **)&_swig_go_0; 
+  arg1 = *(perigee_queue * *)&_swig_go_0; 
   
   perigee_queue_free(arg1);
   
 }
 
 
-intgo _wrap_perigee_queue_set_step_seconds_capi_2bfa8f478e6d9b1d(struct perigee_queue *_swig_go_0, double _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_queue_set_step_seconds_capi_2bfa8f478e6d9b1d(perigee_queue *_swig_go_0, double _swig_go_1, perigee_error **_swig_go_2) {
   perigee_queue *arg1 = (perigee_queue *) 0 ;
   double arg2 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
   perigee_status result;
   intgo _swig_go_result;
   
-  arg1 = *(perigee_queue **)&_swig_go_0; 
+  arg1 = *(perigee_queue * *)&_swig_go_0; 
   arg2 = (double)_swig_go_1; 
   arg3 = (perigee_error **)_swig_go_2; 
   
@@ -2675,43 +3222,14 @@ intgo _wrap_perigee_queue_set_step_seconds_capi_2bfa8f478e6d9b1d(struct perigee_
 }
 
 
-intgo _wrap_perigee_queue_submit_capi_2bfa8f478e6d9b1d(struct perigee_queue *_swig_go_0, intgo *_swig_go_1, long long _swig_go_2, struct perigee_generation_options *_swig_go_3, void* _swig_go_4, void *_swig_go_5, void* _swig_go_6, long long *_swig_go_7, perigee_error **_swig_go_8) {
-  perigee_queue *arg1 = (perigee_queue *) 0 ;
-  int32_t *arg2 = (int32_t *) 0 ;
-  size_t arg3 ;
-  perigee_generation_options *arg4 = (perigee_generation_options *) 0 ;
-  perigee_queue_fn arg5 = (perigee_queue_fn) 0 ;
-  void *arg6 = (void *) 0 ;
-  perigee_release_fn arg7 = (perigee_release_fn) 0 ;
-  int64_t *arg8 = (int64_t *) 0 ;
-  perigee_error **arg9 = (perigee_error **) 0 ;
-  perigee_status result;
-  intgo _swig_go_result;
-  
-  arg1 = *(perigee_queue **)&_swig_go_0; 
-  arg2 = *(int32_t **)&_swig_go_1; 
-  arg3 = (size_t)_swig_go_2; 
-  arg4 = *(perigee_generation_options **)&_swig_go_3; 
-  arg5 = *(perigee_queue_fn *)&_swig_go_4; 
-  arg6 = *(void **)&_swig_go_5; 
-  arg7 = *(perigee_release_fn *)&_swig_go_6; 
-  arg8 = *(int64_t **)&_swig_go_7; 
-  arg9 = (perigee_error **)_swig_go_8; 
-  
-  result = (perigee_status)perigee_queue_submit(arg1,(int const *)arg2,arg3,(struct perigee_generation_options const *)arg4,arg5,arg6,arg7,arg8,arg9);
-  _swig_go_result = (intgo)result; 
-  return _swig_go_result;
-}
-
-
-intgo _wrap_perigee_queue_cancel_capi_2bfa8f478e6d9b1d(struct perigee_queue *_swig_go_0, long long _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_queue_cancel_capi_2bfa8f478e6d9b1d(perigee_queue *_swig_go_0, long long _swig_go_1, perigee_error **_swig_go_2) {
   perigee_queue *arg1 = (perigee_queue *) 0 ;
   int64_t arg2 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
   perigee_status result;
   intgo _swig_go_result;
   
-  arg1 = *(perigee_queue **)&_swig_go_0; 
+  arg1 = *(perigee_queue * *)&_swig_go_0; 
   arg2 = (int64_t)_swig_go_1; 
   arg3 = (perigee_error **)_swig_go_2; 
   
@@ -2721,15 +3239,15 @@ intgo _wrap_perigee_queue_cancel_capi_2bfa8f478e6d9b1d(struct perigee_queue *_sw
 }
 
 
-intgo _wrap_perigee_queue_step_capi_2bfa8f478e6d9b1d(struct perigee_queue *_swig_go_0, long long *_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_queue_step_capi_2bfa8f478e6d9b1d(perigee_queue *_swig_go_0, long long *_swig_go_1, perigee_error **_swig_go_2) {
   perigee_queue *arg1 = (perigee_queue *) 0 ;
   size_t *arg2 = (size_t *) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
   perigee_status result;
   intgo _swig_go_result;
   
-  arg1 = *(perigee_queue **)&_swig_go_0; 
-  arg2 = *(size_t **)&_swig_go_1; 
+  arg1 = *(perigee_queue * *)&_swig_go_0; 
+  arg2 = (size_t *)_swig_go_1; 
   arg3 = (perigee_error **)_swig_go_2; 
   
   result = (perigee_status)perigee_queue_step(arg1,arg2,arg3);
