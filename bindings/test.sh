@@ -34,6 +34,12 @@ models() {
     touch "$models/done"
 }
 
+# The example of a binding says what that in C says.
+same_as_c() {
+    "$build/examples/example_chat" "$PERIGEE_TEXT_MODEL" Hello 8 > "$work/said.c"
+    [ -s "$work/said.c" ] && cmp "$work/said.c" "$work/said"
+}
+
 case "$language" in
 models) models ;;
 generated)
@@ -64,6 +70,7 @@ lua)
         echo "valgrind is not installed: no look for leaks"
     fi
     lua5.4 chat.lua "$PERIGEE_TEXT_MODEL" Hello 8 > "$work/said"
+    same_as_c
     ;;
 go)
     need go pkg-config
@@ -80,6 +87,7 @@ go)
     *) GOEXPERIMENT=cgocheck2 go test -count=1 -race -short . ;;
     esac
     go run ./examples/chat "$PERIGEE_TEXT_MODEL" Hello 8 > "$work/said"
+    same_as_c
     ;;
 rust)
     need cargo rustc pkg-config
@@ -95,6 +103,7 @@ rust)
         cargo fmt --check
     fi
     cargo run --offline --release -q --example chat "$PERIGEE_TEXT_MODEL" Hello 8 > "$work/said"
+    same_as_c
     ;;
 *)
     echo "usage: test.sh generated|lua|go|rust BUILD WORK" >&2
