@@ -29,9 +29,9 @@ INLINE const float *x_row(const void *packed, size_t bytes, const uint32_t *rows
     return (const float *)prg_lanes_row(packed, bytes, rows, t);
 }
 
-/* R rows of weights from w on by T rows of activations, whole sums. */
+/* R rows of weights from w on by T rows of activations, whole sums; the first m of the T are wanted. */
 INLINE void direct(weight_kind kind, const char *w, size_t row_bytes, size_t k, const float *const *x, float *y,
-                   size_t ldy, int R, int T) {
+                   size_t ldy, size_t m, int R, int T) {
     __m512 sum[ROWS][DIRECT];
 #pragma GCC unroll 6
     for (int r = 0; r < R; r++) {
@@ -84,22 +84,24 @@ INLINE void direct(weight_kind kind, const char *w, size_t row_bytes, size_t k, 
     for (int r = 0; r < R; r++) {
 #pragma GCC unroll 8
         for (int t = 0; t < T; t++) {
-            y[(size_t)t * ldy + (size_t)r] = tree_1(sum[r][t]);
+            if ((size_t)t < m) {
+                y[(size_t)t * ldy + (size_t)r] = tree_1(sum[r][t]);
+            }
         }
     }
 }
 
-/* All rows by T <= DIRECT rows of activations. */
+/* All rows by m <= T <= DIRECT rows of activations. */
 INLINE void direct_rows(weight_kind kind, const perigee_matrix *w, size_t first, size_t count, const float *const *x,
-                        float *y, size_t ldy, int T) {
+                        float *y, size_t ldy, size_t m, int T) {
     const int R = T == 1 ? SIDE : T <= TOKENS ? ROWS : FEW;
     const char *p = (const char *)w->codes + first * w->row_bytes;
     size_t r = 0;
     for (; r + (size_t)R <= count; r += (size_t)R) {
-        direct(kind, p + r * w->row_bytes, w->row_bytes, w->cols, x, y + r, ldy, R, T);
+        direct(kind, p + r * w->row_bytes, w->row_bytes, w->cols, x, y + r, ldy, m, R, T);
     }
     for (; r < count; r++) {
-        direct(kind, p + r * w->row_bytes, w->row_bytes, w->cols, x, y + r, ldy, 1, T);
+        direct(kind, p + r * w->row_bytes, w->row_bytes, w->cols, x, y + r, ldy, m, 1, T);
     }
 }
 
@@ -240,35 +242,26 @@ INLINE void multiply(weight_kind kind, const perigee_matrix *w, size_t first, si
                      const uint32_t *rows, size_t m, float *y, size_t ldy, void *scratch) {
     if (m <= DIRECT) {
         const float *x[DIRECT];
-        for (size_t t = 0; t < m; t++) {
-            x[t] = x_row(packed, prg_lanes_packed_bytes(w->cols), rows, t);
+        for (size_t t = 0; t < DIRECT && m > 0; t++) { /* the last one stands for those that are not there */
+            x[t] = x_row(packed, prg_lanes_packed_bytes(w->cols), rows, t < m ? t : m - 1);
         }
         switch (m) {
+        case 0:
+            break;
         case 1:
-            direct_rows(kind, w, first, count, x, y, ldy, 1);
+            direct_rows(kind, w, first, count, x, y, ldy, 1, 1);
             break;
         case 2:
-            direct_rows(kind, w, first, count, x, y, ldy, 2);
+            direct_rows(kind, w, first, count, x, y, ldy, 2, 2);
             break;
         case 3:
-            direct_rows(kind, w, first, count, x, y, ldy, 3);
+            direct_rows(kind, w, first, count, x, y, ldy, 3, 3);
             break;
         case 4:
-            direct_rows(kind, w, first, count, x, y, ldy, 4);
-            break;
-        case 5:
-            direct_rows(kind, w, first, count, x, y, ldy, 5);
-            break;
-        case 6:
-            direct_rows(kind, w, first, count, x, y, ldy, 6);
-            break;
-        case 7:
-            direct_rows(kind, w, first, count, x, y, ldy, 7);
-            break;
-        case 8:
-            direct_rows(kind, w, first, count, x, y, ldy, 8);
+            direct_rows(kind, w, first, count, x, y, ldy, 4, 4);
             break;
         default:
+            direct_rows(kind, w, first, count, x, y, ldy, m, DIRECT);
             break;
         }
         return;
