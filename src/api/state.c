@@ -45,14 +45,6 @@ perigee_status perigee_session_rewind(perigee_session *session, int64_t position
     return st;
 }
 
-static size_t common_prefix(const perigee_session *session, const int32_t *tokens, size_t n) {
-    size_t i = 0;
-    while (i < n && i < session->position && session->tokens[i] == tokens[i]) {
-        i++;
-    }
-    return i;
-}
-
 perigee_status perigee_session_feed(perigee_session *session, const int32_t *tokens, size_t n, perigee_logits which,
                                     const float **logits, size_t *rows, size_t *kept, perigee_cancel *cancel,
                                     perigee_error **err) {
@@ -75,7 +67,7 @@ perigee_status perigee_session_feed(perigee_session *session, const int32_t *tok
     if (st != PERIGEE_OK) {
         return st;
     }
-    size_t keep = common_prefix(session, tokens, n);
+    size_t keep = prg_session_common(session, tokens, n);
     keep = keep < n ? keep : n - 1;
     keep = prg_session_nearest(session, keep);
     int64_t nearest;

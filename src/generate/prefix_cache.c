@@ -59,14 +59,6 @@ int64_t perigee_prefix_cache_bytes(const perigee_prefix_cache *cache) {
     return cache ? (int64_t)cache->bytes : 0;
 }
 
-static size_t common(const perigee_session *session, const int32_t *tokens, size_t n) {
-    size_t i = 0;
-    while (i < n && i < session->position && session->tokens[i] == tokens[i]) {
-        i++;
-    }
-    return i;
-}
-
 static size_t oldest(const perigee_prefix_cache *cache) {
     size_t found = 0;
     for (size_t i = 1; i < cache->count; i++) {
@@ -83,7 +75,8 @@ static void drop_prefixes(perigee_prefix_cache *cache, const perigee_session *se
         const perigee_session *e = cache->entries[i - 1].session;
         /* a recurrent model can't come back from the longer one to where the shorter one stands */
         const bool covered = e->state.layers == 0 || e->position == session->position;
-        if (covered && e->position <= session->position && common(session, e->tokens, e->position) == e->position) {
+        if (covered && e->position <= session->position &&
+            prg_session_common(session, e->tokens, e->position) == e->position) {
             drop(cache, i - 1);
         }
     }
@@ -136,7 +129,7 @@ perigee_status perigee_prefix_cache_get(perigee_prefix_cache *cache, const int32
     size_t longest = 0;
     for (size_t i = 0; i < cache->count; i++) {
         const perigee_session *s = cache->entries[i].session;
-        const size_t shared = prg_session_nearest(s, common(s, tokens, n - 1));
+        const size_t shared = prg_session_nearest(s, prg_session_common(s, tokens, n - 1));
         if (shared > longest) {
             longest = shared;
             best = &cache->entries[i];

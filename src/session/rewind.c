@@ -42,6 +42,14 @@ size_t prg_session_nearest(const perigee_session *session, size_t position) {
     return near_enough(session, base, position) ? position : base;
 }
 
+size_t prg_session_common(const perigee_session *session, const int32_t *tokens, size_t n) {
+    size_t i = 0;
+    while (i < n && i < session->position && session->tokens[i] == tokens[i]) {
+        i++;
+    }
+    return i;
+}
+
 /* The state at `base` becomes the copy that is not live. */
 static void lay_out(perigee_session *session, const float *state) {
     float *to = session->state.copy[!session->state.live];

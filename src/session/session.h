@@ -104,6 +104,8 @@ perigee_status prg_session_rewind(perigee_session *session, size_t position, siz
                                   perigee_error **err);
 /* The greatest position not above `position` that a rewind reaches. */
 size_t prg_session_nearest(const perigee_session *session, size_t position);
+/* How many of `n` tokens the session holds from its start on. */
+size_t prg_session_common(const perigee_session *session, const int32_t *tokens, size_t n);
 
 /* What a host's bytes come from or go to. Either returns OK or a status with *err filled in. */
 typedef struct prg_state_sink {
