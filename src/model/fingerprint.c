@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include "base/error.h"
+#include "base/options.h"
 #include "model/open.h"
 
 enum { MOST_TENSORS = 1000, LARGEST_TENSOR = 4096, RECORD = 64 };
@@ -99,7 +100,7 @@ static perigee_status add_bytes(XXH3_state_t *hash, const prg_checkpoint *c, con
     return st;
 }
 
-perigee_status prg_fingerprint(prg_checkpoint *checkpoint, uint64_t out[2], perigee_error **err) {
+perigee_status prg_fingerprint(prg_checkpoint *checkpoint, double inner_eps, uint64_t out[2], perigee_error **err) {
     const prg_tensors *tensors = &checkpoint->tensors;
     const prg_tensor **sorted = prg_calloc(checkpoint->allocator, tensors->count, sizeof *sorted);
     XXH3_state_t *hash = prg_alloc(checkpoint->allocator, sizeof *hash);
@@ -115,6 +116,9 @@ perigee_status prg_fingerprint(prg_checkpoint *checkpoint, uint64_t out[2], peri
         XXH3_INITSTATE(hash);
         XXH3_128bits_reset(hash);
         add_config(hash, &checkpoint->config);
+        if (inner_eps != prg_options_float(NULL, PERIGEE_OPTION_INNER_EPS)) {
+            add_real(hash, inner_eps); /* the default adds nothing: states that were saved before it counted load */
+        }
         for (size_t i = 0; i < count; i++) {
             add_tensor(hash, sorted[i]);
         }

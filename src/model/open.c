@@ -87,7 +87,7 @@ static perigee_status fill_model(perigee_model *m, prg_checkpoint *c, const peri
     }
     st = prg_bind(c, &m->arena, inner_eps, true, &bound, err);
     if (st == PERIGEE_OK) {
-        st = prg_fingerprint(c, m->fingerprint, err);
+        st = prg_fingerprint(c, inner_eps, m->fingerprint, err);
     }
     if (st == PERIGEE_OK) {
         st = prg_tokenizer_open(c->allocator, c->folder, c->config.family, c->config.vocabulary, &m->tokenizer, err);

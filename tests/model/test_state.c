@@ -219,6 +219,19 @@ START_TEST(of_something_else) {
         perigee_session_free(t);
         perigee_model_free(other);
     }
+    /* the norms inside attention with another epsilon: other latents in the cache. The default by name is the same */
+    static const struct {
+        const char *options;
+        perigee_status status;
+    } eps[] = {{"inner_eps=1e-5", PERIGEE_E_MISMATCH}, {"inner_eps=0.000001", PERIGEE_OK}};
+    for (size_t i = 0; i < 2; i++) {
+        perigee_model *other = golden_model(context, "kimi_linear", eps[i].options);
+        perigee_session *t = golden_session(other, NULL);
+        ck_assert_int_eq(perigee_state_load(t, NULL, s.bytes, s.size, &err), eps[i].status);
+        perigee_error_free(err);
+        perigee_session_free(t);
+        perigee_model_free(other);
+    }
     perigee_session *t = golden_session(s.model, "cache_type=bfloat16");
     ck_assert_int_eq(perigee_state_load(t, NULL, s.bytes, s.size, &err), PERIGEE_E_MISMATCH);
     perigee_error_free(err);
