@@ -14,7 +14,7 @@ typedef struct name_list {
     const char **names;
     size_t count, capacity;
     prg_allocator *allocator;
-    bool failed;
+    bool failed, too_many;
 } name_list;
 
 static bool take_shard(void *user, const char *name) {
@@ -23,6 +23,10 @@ static bool take_shard(void *user, const char *name) {
     size_t length = strlen(name);
     if (length < sizeof ending || strcmp(name + length - (sizeof ending - 1), ending) != 0) {
         return true;
+    }
+    if (list->count == MOST_FILES) {
+        list->too_many = true;
+        return false;
     }
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? list->capacity * 2 : 128;
@@ -38,7 +42,7 @@ static bool take_shard(void *user, const char *name) {
     list->failed = !copy;
     list->names[list->count] = copy;
     list->count += copy != NULL;
-    return copy != NULL && list->count < MOST_FILES;
+    return copy != NULL;
 }
 
 static int by_name(const void *a, const void *b) {
@@ -63,6 +67,9 @@ static perigee_status list_shards(prg_checkpoint *c, perigee_error **err) {
                          prg_os_error_text(error));
     } else if (list.failed) {
         st = prg_fail_memory(err);
+    } else if (list.too_many) {
+        st = prg_fail_at(err, PERIGEE_E_UNSUPPORTED, (prg_where){NULL, c->folder, -1, -1},
+                         "%s has more than %d *.safetensors files", c->folder, MOST_FILES);
     }
     if (st == PERIGEE_OK && list.count) {
         qsort(list.names, list.count, sizeof *list.names, by_name);

@@ -248,6 +248,21 @@ START_TEST(folders) {
     unlink(in_folder(SECOND));
     check_refused(PERIGEE_E_NOT_FOUND, "has no *.safetensors file");
 
+    /* one more than are taken, with the two of the checkpoint */
+    copy_case("kimi_k2", folder, sizeof folder);
+    char name[64];
+    write_whole(in_folder("extra.safetensors"), "", 0);
+    for (int i = 0; i < 65536 - 2; i++) {
+        snprintf(name, sizeof name, "%d.safetensors", i);
+        write_whole(in_folder(name), "", 0);
+    }
+    perigee_error_free(refused(PERIGEE_E_UNSUPPORTED, "more than 65536 *.safetensors files"));
+    for (int i = 0; i < 65536 - 2; i++) {
+        snprintf(name, sizeof name, "%d.safetensors", i);
+        ck_assert_int_eq(unlink(in_folder(name)), 0);
+    }
+    remove_case(folder);
+
     snprintf(folder, sizeof folder, "/nowhere/at all");
     perigee_error_free(refused(PERIGEE_E_NOT_FOUND, "/nowhere/at all"));
     snprintf(folder, sizeof folder, PRG_FIXTURES "/golden/kimi_k2/config.json");
