@@ -82,6 +82,8 @@ const char *cli_library_default(const cli_verb *verb, const perigee_option_descr
 
 /* Say an error of the library and free it; always CLI_FAILED. */
 int cli_fail(const cli_args *args, perigee_error *error);
+/* The same after a call that takes options of the library: CLI_USAGE if it calls a value bad. */
+int cli_fail_option(const cli_args *args, perigee_error *error);
 /* Say something else that went wrong; always CLI_FAILED. */
 int cli_fail_text(const cli_args *args, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Print a JSON document, and drop it. */

@@ -106,12 +106,18 @@ static int show_progress(int64_t done, int64_t total, void *user) {
     return 0;
 }
 
+int cli_fail_option(const cli_args *args, perigee_error *error) {
+    const perigee_status status = perigee_error_status(error);
+    cli_fail(args, error);
+    return status == PERIGEE_E_ARGUMENT || status == PERIGEE_E_RANGE ? CLI_USAGE : CLI_FAILED;
+}
+
 int cli_open_context(const cli_args *args, cli_host *host) {
     *host = (cli_host){.info = {.struct_size = sizeof host->info}};
     perigee_error *error = NULL;
     if ((!interrupted && perigee_cancel_new(&host->cancel, &error) != PERIGEE_OK) ||
         perigee_context_new(args->context, NULL, NULL, NULL, &host->context, &error) != PERIGEE_OK) {
-        return cli_fail(args, error);
+        return cli_fail_option(args, error);
     }
     if (host->cancel) {
         interrupted = host->cancel;
@@ -141,7 +147,7 @@ int cli_open_model(const cli_args *args, const char *path, cli_host *host) {
         fprintf(stderr, "\r\033[K");
     }
     if (loaded != PERIGEE_OK || perigee_model_get_info(host->model, &host->info, &error) != PERIGEE_OK) {
-        return cli_fail(args, error);
+        return cli_fail_option(args, error);
     }
     host->load_seconds = cli_now() - begun;
     return CLI_DONE;
@@ -150,7 +156,7 @@ int cli_open_model(const cli_args *args, const char *path, cli_host *host) {
 int cli_open_session(const cli_args *args, cli_host *host) {
     perigee_error *error = NULL;
     if (perigee_session_new(host->model, args->session, &host->session, &error) != PERIGEE_OK) {
-        return cli_fail(args, error);
+        return cli_fail_option(args, error);
     }
     return CLI_DONE;
 }

@@ -1,4 +1,5 @@
 /* perigee: the library from a command line. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +23,17 @@ static void print_verbs(FILE *to) {
                 "Exit status: 0 done, 1 failed, 2 usage.\n");
 }
 
+/* What could not be written counts as failed: a full disk behind a redirect. */
+static int finish(int status) {
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        return status;
+    }
+    fprintf(stderr, "perigee: standard output could not be written%s%s\n", errno ? ": " : "",
+            errno ? strerror(errno) : "");
+    return status == CLI_DONE ? CLI_FAILED : status;
+}
+
 int main(int argc, char **argv) {
     if (argc < 2) {
         print_verbs(stderr);
@@ -29,11 +41,11 @@ int main(int argc, char **argv) {
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         print_verbs(stdout);
-        return CLI_DONE;
+        return finish(CLI_DONE);
     }
     if (strcmp(argv[1], "--version") == 0) {
         printf("perigee %s (ABI %d)\n", perigee_version(), (int)perigee_abi_version());
-        return CLI_DONE;
+        return finish(CLI_DONE);
     }
     for (size_t i = 0; i < cli_verb_count; i++) {
         if (strcmp(argv[1], cli_verbs[i]->name) == 0) {
@@ -46,8 +58,7 @@ int main(int argc, char **argv) {
                 status = cli_verbs[i]->run(&args);
             }
             cli_free(&args);
-            /* what could not be written counts as failed: a full disk behind a redirect */
-            return fflush(stdout) != 0 && status == CLI_DONE ? CLI_FAILED : status;
+            return finish(status);
         }
     }
     fprintf(stderr, "perigee: no verb '%s'; try: perigee --help\n", argv[1]);

@@ -95,7 +95,7 @@ static int show(const cli_args *args, const cli_host *host, const perigee_descri
     perigee_plan plan = {.struct_size = sizeof plan};
     if (perigee_description_totals(description, &totals, &error) != PERIGEE_OK ||
         perigee_model_plan(host->context, args->words[0], SIZE_MAX, args->plan, &plan, &error) != PERIGEE_OK) {
-        return cli_fail(args, error);
+        return cli_fail_option(args, error);
     }
     json_t *components = json_array();
     if (!args->json) {

@@ -63,8 +63,35 @@ says PERIGEE_E_ err
 wants 1 run "$work/absent" --ids=1 --json
 says '"status": "PERIGEE_E_' out
 wants 1 inspect "$work/absent"
-wants 1 kernels --kernels no_such_table
+# values that the library calls bad
+wants 2 kernels --kernels no_such_table
+says "none of auto, scalar" err
+wants 2 kernels --precision no_such
+wants 2 kernels --cpus 0-
+wants 2 tokenize "$work" x --kernels no_such_table
+wants 1 kernels --plugins "$work/absent.so"
 printf x > "$work/file"
 wants 1 synth moonlight "$work/file"
 wants 1 synth moonlight "$work"
 says "not empty" err
+
+# what can't be written is a failure
+if [ -w /dev/full ]; then
+    for words in --help --version "kernels --help" kernels "manual man"; do
+        got=0
+        "$perigee" $words > /dev/full 2> "$work/err" || got=$?
+        [ "$got" = 1 ] || { echo "perigee $words > /dev/full: exit status $got" >&2; exit 1; }
+        says "standard output" err
+    done
+fi
+# a checkpoint that could not be written whole is not left behind: the second shard passes 2 MiB
+got=0
+(trap '' XFSZ; ulimit -f 4096; "$perigee" synth moonlight "$work/half" --layers 3 --experts 64 --vocab 320 --shrink 16) \
+    2> "$work/err" || got=$?
+[ "$got" = 1 ] && [ ! -e "$work/half" ] || { echo "synth without room: $got, $(ls "$work/half")" >&2; exit 1; }
+says half/model-00002-of-00003.safetensors err
+mkdir "$work/mine"
+got=0
+(trap '' XFSZ; ulimit -f 4096; "$perigee" synth moonlight "$work/mine" --layers 3 --experts 64 --vocab 320 --shrink 16) \
+    2> "$work/err" || got=$?
+[ "$got" = 1 ] && [ -d "$work/mine" ] && [ -z "$(ls "$work/mine")" ]

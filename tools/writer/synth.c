@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "synth_tensors.h"
 
@@ -18,6 +19,8 @@ typedef struct job {
     writer_file *file;
     FILE *index;
     char file_name[64];
+    bool made;      /* the folder is this call's */
+    size_t started; /* files of tensors, the unfinished one included */
 } job;
 
 static bool fail(job *j, const char *what, const char *about) {
@@ -58,9 +61,14 @@ static bool fill_tensor(void *user, const synth_tensor *tensor) {
     return synth_source_write(j->source, j->file, &tensor->values, count, key_of(tensor->name));
 }
 
-static bool write_file(job *j, size_t index, size_t count) {
-    /* the formats are the family's own, not a caller's */
+/* The formats are the family's own, not a caller's. */
+static void name_file(job *j, size_t index, size_t count) {
     snprintf(j->file_name, sizeof j->file_name, j->family.file_format, (int)index + 1, (int)count);
+}
+
+static bool write_file(job *j, size_t index, size_t count) {
+    name_file(j, index, count);
+    j->started = index + 1;
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", j->request->folder, j->file_name);
     j->file = writer_open(path);
@@ -75,7 +83,8 @@ static bool write_file(job *j, size_t index, size_t count) {
                                   : synth_walk_file(&j->family, index, fill_tensor, j);
     }
     if (!good) {
-        fail(j, *writer_error(j->file) ? writer_error(j->file) : "out of memory or disk", path);
+        const char *said = writer_error(j->file);
+        fail(j, *said ? said : "out of memory or disk", *said ? "" : path);
     }
     return writer_close(j->file, good) || fail(j, "could not be written", path);
 }
@@ -106,7 +115,8 @@ static bool write_files(job *j) {
 /* The folder is there and empty: files of another checkpoint would be taken for shards of this one. */
 static bool make_folder(job *j) {
     const char *folder = j->request->folder;
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
+    j->made = mkdir(folder, 0777) == 0;
+    if (!j->made && errno != EEXIST) {
         return fail(j, strerror(errno), folder);
     }
     DIR *listing = opendir(folder);
@@ -121,6 +131,24 @@ static bool make_folder(job *j) {
     return empty || fail(j, "folder is not empty", folder);
 }
 
+/* Half a checkpoint would be taken for a damaged one: what this call wrote goes. The folder was empty. */
+static void remove_files(job *j) {
+    static const char *const names[] = {"config.json", "generation_config.json", "model.safetensors.index.json"};
+    char path[4096 + 64];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/%s", j->request->folder, names[i]);
+        unlink(path);
+    }
+    for (size_t i = 0; i < j->started; i++) {
+        name_file(j, i, synth_file_count(&j->family));
+        snprintf(path, sizeof path, "%s/%s", j->request->folder, j->file_name);
+        unlink(path);
+    }
+    if (j->made) {
+        rmdir(j->request->folder);
+    }
+}
+
 bool synth_write(const synth_request *request, synth_report *report) {
     *report = (synth_report){0};
     job j = {.request = request, .report = report};
@@ -129,13 +157,19 @@ bool synth_write(const synth_request *request, synth_report *report) {
         return fail(&j, "unknown family", request->family);
     }
     j.family = synth_family_resize(family, request);
-    bool good = make_folder(&j);
-    if (good && !request->sparse) {
+    if (!make_folder(&j)) {
+        return false;
+    }
+    bool good = true;
+    if (!request->sparse) {
         j.source = synth_source_new(request->seed);
         good = j.source || fail(&j, "out of memory", "");
     }
     good = good && (synth_write_configs(&j.family, request->folder) || fail(&j, "no config written", request->folder));
     good = good && write_files(&j);
     synth_source_free(j.source);
+    if (!good) {
+        remove_files(&j);
+    }
     return good;
 }
