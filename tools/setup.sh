@@ -6,7 +6,7 @@ set -eu
 
 build="ca-certificates check cmake gcc g++ libc6-dev libffi-dev libjansson-dev libopenblas-dev libpcre2-dev libutf8proc-dev
     libxxhash-dev libyajl-dev ninja-build pkg-config"
-check="abigail-tools binutils cargo clang-14 clang-format-14 golang-go libclang-rt-14-dev liblua5.4-dev llvm-14 lua5.4
+check="abigail-tools binutils cargo clang-14 clang-format-14 doxygen golang-go libclang-rt-14-dev liblua5.4-dev llvm-14 lua5.4
     rustc swig"
 # asked for by `tools/check.sh tidy` and `tools/check.sh valgrind`
 deep="clang-tidy-14 valgrind"

@@ -10,15 +10,15 @@ extern "C" {
 
 /** One session of a batch: what goes in, and what came of it. */
 typedef struct perigee_batch_item {
-    size_t struct_size; /**< set by the caller to sizeof(perigee_batch_item) */
-    perigee_session *session;
-    const int32_t *tokens; /**< in: `n` >= 1 token ids */
-    size_t n;
-    perigee_logits which;  /**< in: positions that get logits */
-    const float *logits;   /**< out: float32 [rows, vocabulary], borrowed until the next call on the session */
-    size_t rows;           /**< out */
-    perigee_status status; /**< out */
-    perigee_error *error;  /**< out: NULL or an error that the caller frees; overwritten, not freed, at the call */
+    size_t struct_size;       /**< set by the caller to sizeof(perigee_batch_item) */
+    perigee_session *session; /**< in: one that comes once in the batch */
+    const int32_t *tokens;    /**< in: `n` >= 1 token ids */
+    size_t n;                 /**< in: number of tokens */
+    perigee_logits which;     /**< in: positions that get logits */
+    const float *logits;      /**< out: float32 [rows, vocabulary], borrowed until the next call on the session */
+    size_t rows;              /**< out */
+    perigee_status status;    /**< out */
+    perigee_error *error;     /**< out: NULL or an error that the caller frees; overwritten, not freed, at the call */
 } perigee_batch_item;
 
 /**

@@ -24,9 +24,9 @@ typedef void (*perigee_release_fn)(void *user);
 
 /** Where log lines go. */
 typedef struct perigee_log {
-    size_t struct_size; /**< set by the caller to sizeof(perigee_log) */
-    perigee_log_fn write;
-    void *user;
+    size_t struct_size;         /**< set by the caller to sizeof(perigee_log) */
+    perigee_log_fn write;       /**< not NULL */
+    void *user;                 /**< handed to write and release */
     perigee_release_fn release; /**< may be NULL */
 } perigee_log;
 

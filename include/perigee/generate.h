@@ -187,18 +187,18 @@ PERIGEE_API perigee_status perigee_generation_options_set_cancel(perigee_generat
 
 /** One step of a generation. Pointers are borrowed from it until the next call on it. */
 typedef struct perigee_generated {
-    size_t struct_size;    /**< set by the caller to sizeof(perigee_generated) */
-    perigee_finish finish; /**< NONE, or the end: then no more tokens come */
-    int32_t id;            /**< the token, a stop id included; -1 if the end came without one */
-    const char *text;      /**< whole characters that became certain, UTF-8, NUL behind; special tokens give none */
-    size_t text_length;
+    size_t struct_size;     /**< set by the caller to sizeof(perigee_generated) */
+    perigee_finish finish;  /**< NONE, or the end: then no more tokens come */
+    int32_t id;             /**< the token, a stop id included; -1 if the end came without one */
+    const char *text;       /**< whole characters that became certain, UTF-8, NUL behind; special tokens give none */
+    size_t text_length;     /**< in bytes */
     double log_probability; /**< of the token; NaN unless asked for */
     const int32_t *top_ids; /**< most probable first */
-    const double *top_log_probabilities;
-    size_t top_count;
-    double seconds;        /**< that this step took, the first one with the prompt */
-    int64_t prompt_tokens; /**< tokens of the prompt taken in so far */
-    int64_t tokens;        /**< tokens generated so far, this one included */
+    const double *top_log_probabilities; /**< of the ids in `top_ids` */
+    size_t top_count;                    /**< number of them; 0 unless asked for */
+    double seconds;                      /**< that this step took, the first one with the prompt */
+    int64_t prompt_tokens;               /**< tokens of the prompt taken in so far */
+    int64_t tokens;                      /**< tokens generated so far, this one included */
 } perigee_generated;
 
 /**

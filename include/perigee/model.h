@@ -43,7 +43,7 @@ typedef struct perigee_model_info {
     int64_t context;        /**< longest position that the model was made for */
     int64_t bos;            /**< first token id, or -1 */
     const int32_t *end_ids; /**< ids that end a reply, of config and generation config */
-    size_t end_count;
+    size_t end_count;       /**< number of them */
     int64_t weight_bytes;   /**< bytes of weights on disk that the text model uses */
     int64_t resident_bytes; /**< bytes of weights held in memory */
     int64_t token_bytes;    /**< bytes of weights that a step of one token reads */
@@ -106,10 +106,10 @@ typedef struct perigee_totals {
     int64_t active;     /**< of these, those that one token uses */
     int64_t disk_parameters; /**< as found on disk, or -1 */
     int64_t disk_bytes;      /**< of the text model's tensors on disk, or -1 */
-    int64_t layers;
-    int64_t kda_layers;
-    int64_t mla_layers;
-    int64_t moe_layers;
+    int64_t layers;          /**< decoder layers */
+    int64_t kda_layers;      /**< of these, with Kimi Delta Attention */
+    int64_t mla_layers;      /**< of these, with latent attention */
+    int64_t moe_layers;      /**< of these, with a mixture of experts */
 } perigee_totals;
 
 /**

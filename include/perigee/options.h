@@ -28,15 +28,15 @@ typedef enum perigee_option_scope {
 
 /** What is known of an option. All strings are static. */
 typedef struct perigee_option_description {
-    size_t struct_size; /**< set by the caller to sizeof(perigee_option_description) */
-    perigee_option key;
-    perigee_option_type type;
-    perigee_option_scope scope;
-    const char *name;         /**< as "threads" */
-    const char *help;         /**< one line */
-    const char *default_text; /**< default value as text */
-    double minimum;           /**< least value; for a string, least length in bytes */
-    double maximum;           /**< greatest value; for a string, greatest length in bytes */
+    size_t struct_size;         /**< set by the caller to sizeof(perigee_option_description) */
+    perigee_option key;         /**< its number */
+    perigee_option_type type;   /**< which of the setters takes it */
+    perigee_option_scope scope; /**< which calls take it */
+    const char *name;           /**< as "threads" */
+    const char *help;           /**< one line */
+    const char *default_text;   /**< default value as text */
+    double minimum;             /**< least value; for a string, least length in bytes */
+    double maximum;             /**< greatest value; for a string, greatest length in bytes */
 } perigee_option_description;
 
 /** Make an empty set: every option has its default. Freed with perigee_options_free(). Since 0.1. */

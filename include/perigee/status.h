@@ -7,14 +7,18 @@
 
 #include "perigee/status_codes.h"
 
+/** Marks what the library exports. */
 #if defined(PERIGEE_BUILD) && defined(__GNUC__)
 #define PERIGEE_API __attribute__((visibility("default")))
 #else
 #define PERIGEE_API
 #endif
 
+/** Version of these headers: raised by breaks of the interface. */
 #define PERIGEE_VERSION_MAJOR 0
+/** Version of these headers: raised by additions, before 1.0 by breaks too. */
 #define PERIGEE_VERSION_MINOR 1
+/** Version of these headers: raised by fixes. */
 #define PERIGEE_VERSION_PATCH 0
 /** Raised whenever a program built against older headers would no longer run. */
 #define PERIGEE_ABI_VERSION 0

@@ -43,7 +43,7 @@ typedef struct perigee_tokenizer_info {
     int32_t base;           /**< number of ranks: id of the first special token */
     int32_t vocabulary;     /**< number of ids */
     const int32_t *end_ids; /**< ids that end a reply in its chat format */
-    size_t end_count;
+    size_t end_count;       /**< number of them */
 } perigee_tokenizer_info;
 
 /** Fill in `out`. Since 0.1. */
@@ -129,13 +129,13 @@ typedef struct perigee_chat_options {
     int32_t omit_generation_prompt; /**< 1: end behind the last message, not in an open answer of the assistant */
     /** "kimi_k2", "kimi_k2_thinking", "kimi_k25", "moonlight", "kimi_linear" or "kimi_k3"; NULL: the tokenizer's own */
     const char *format;
-    size_t format_length;
-    const char *effort; /**< kimi_k3 with thinking: "low", "high" or "max"; NULL: not mentioned */
-    size_t effort_length;
-    const char *tool_choice; /**< "auto"; kimi_k3: also "required" and "none"; NULL: auto */
-    size_t tool_choice_length;
-    const char *response_format; /**< kimi_k3: OpenAI's response_format as JSON; others: type text only */
-    size_t response_format_length;
+    size_t format_length;          /**< of `format` */
+    const char *effort;            /**< kimi_k3 with thinking: "low", "high" or "max"; NULL: not mentioned */
+    size_t effort_length;          /**< of `effort` */
+    const char *tool_choice;       /**< "auto"; kimi_k3: also "required" and "none"; NULL: auto */
+    size_t tool_choice_length;     /**< of `tool_choice` */
+    const char *response_format;   /**< kimi_k3: OpenAI's response_format as JSON; others: type text only */
+    size_t response_format_length; /**< of `response_format` */
 } perigee_chat_options;
 
 /** A rendered conversation. Immutable: any thread. Holds its tokenizer. */
@@ -165,10 +165,10 @@ PERIGEE_API const char *perigee_chat_text(const perigee_chat *chat, size_t *leng
 typedef struct perigee_chat_segment {
     size_t struct_size; /**< set by the caller to sizeof(perigee_chat_segment) */
     const char *text;   /**< not NUL-terminated; borrowed from the chat */
-    size_t length;
-    int32_t control; /**< 1 for a control token, else 0 */
-    size_t first;    /**< index of its first id */
-    size_t count;    /**< number of its ids */
+    size_t length;      /**< of `text`, in bytes */
+    int32_t control;    /**< 1 for a control token, else 0 */
+    size_t first;       /**< index of its first id */
+    size_t count;       /**< number of its ids */
 } perigee_chat_segment;
 
 /** Number of segments. Since 0.1. */
@@ -198,13 +198,13 @@ typedef enum perigee_delta_kind {
 
 /** A step of the answer, in the order in which it came. Strings end in NUL. */
 typedef struct perigee_delta {
-    size_t struct_size; /**< set by the caller to sizeof(perigee_delta) */
-    perigee_delta_kind kind;
-    size_t call;      /**< index of the tool call, from 0 */
-    const char *text; /**< whole characters of UTF-8; "" where it does not apply */
-    size_t length;
-    const char *name; /**< of the function; "" where it does not apply */
-    const char *id;   /**< of the call, as a tool message refers to it; "" where it does not apply */
+    size_t struct_size;      /**< set by the caller to sizeof(perigee_delta) */
+    perigee_delta_kind kind; /**< says which of the others apply */
+    size_t call;             /**< index of the tool call, from 0 */
+    const char *text;        /**< whole characters of UTF-8; "" where it does not apply */
+    size_t length;           /**< of `text`, in bytes */
+    const char *name;        /**< of the function; "" where it does not apply */
+    const char *id;          /**< of the call, as a tool message refers to it; "" where it does not apply */
 } perigee_delta;
 
 /**

@@ -18,7 +18,7 @@ typedef struct perigee_allocator {
     void *(*allocate)(size_t size, size_t alignment, void *user);
     /** Give back what allocate() returned, with the same size. Never called with NULL. */
     void (*deallocate)(void *pointer, size_t size, void *user);
-    void *user;
+    void *user;                  /**< handed to the functions */
     void (*release)(void *user); /**< called once when the last handle that holds `user` goes; may be NULL */
 } perigee_allocator;
 

@@ -32,15 +32,16 @@ typedef enum perigee_dtype {
 
 /** A matrix of weights [rows, cols] where it lies. Rows of codes are contiguous and need no alignment beyond 1 byte. */
 typedef struct perigee_matrix {
-    uint32_t dtype;  /**< perigee_dtype */
-    uint32_t layout; /**< 0: as published; other values belong to the row that re-laid it */
-    size_t rows, cols;
-    const void *codes;
+    uint32_t dtype;         /**< perigee_dtype */
+    uint32_t layout;        /**< 0: as published; other values belong to the row that re-laid it */
+    size_t rows;            /**< outputs of a product */
+    size_t cols;            /**< inputs of a product */
+    const void *codes;      /**< values, or codes of them */
     const void *scales;     /**< NULL where the dtype has none */
     size_t row_bytes;       /**< from one row of codes to the next */
     size_t scale_row_bytes; /**< from one row (or row of blocks) of scales to the next */
     uint32_t scale_dtype;   /**< perigee_dtype of scales where it can vary */
-    uint32_t reserved;
+    uint32_t reserved;      /**< 0 */
 } perigee_matrix;
 
 /** What a row computes. Numbers never change. */
@@ -128,6 +129,7 @@ typedef struct perigee_norm_functions {
 typedef struct perigee_softmax_functions {
     /** y = softmax(x), n > 0 values. */
     void (*softmax)(const float *x, size_t n, float *y);
+    /** y[i] = 1 / (1 + exp(-x[i])) */
     void (*sigmoid)(const float *x, size_t n, float *y);
     /** y[i] *= sigmoid(gate[i]) */
     void (*sigmoid_gate)(const float *gate, size_t n, float *y);
@@ -135,16 +137,18 @@ typedef struct perigee_softmax_functions {
 
 /** Channels first … first + count - 1 of a short causal convolution with SiLU: see perigee_conv_functions. */
 typedef struct perigee_conv_job {
-    const float *taps; /**< [channels, n_taps], the last meets the newest input */
-    size_t n_taps;     /**< 1 … 16 */
-    size_t channels;
+    const float *taps;    /**< [channels, n_taps], the last meets the newest input */
+    size_t n_taps;        /**< 1 … 16 */
+    size_t channels;      /**< of all arrays */
     const float *history; /**< [n_taps - 1, channels], oldest first */
     float *next;          /**< the same after row m - 1 */
     const float *u;       /**< [m, channels] */
-    size_t ldu, m;
-    float *y; /**< [m, channels]; may be u */
-    size_t ldy;
-    size_t first, count;
+    size_t ldu;           /**< from row to row of u */
+    size_t m;             /**< rows, that is tokens */
+    float *y;             /**< [m, channels]; may be u */
+    size_t ldy;           /**< from row to row of y */
+    size_t first;         /**< first channel to compute */
+    size_t count;         /**< number of channels to compute */
 } perigee_conv_job;
 
 /** PERIGEE_OP_SHORT_CONV. No alignment beyond 4 bytes. */
@@ -163,29 +167,36 @@ typedef struct perigee_kda_job {
     float *next;          /**< S after m - 1 of the m tokens; may be `state` */
     const float *pending; /**< [3, dim] of the last token before: normalised key, decay, beta * (value - prediction) */
     float *next_pending;  /**< the same of the last token; may be `pending` */
-    const float *q, *k, *v, *f;
+    const float *q;       /**< [m, dim] queries, behind convolution and SiLU, not yet normalised */
+    const float *k;       /**< [m, dim] keys, likewise */
+    const float *v;       /**< [m, dim] values, likewise */
+    const float *f;       /**< [m, dim] what the decay is made of */
     size_t ld;            /**< from token to token, of the four */
-    const float *dt_bias; /**< [dim] */
-    float rate;
-    uint32_t has_lower_bound;
-    float lower_bound;
-    const float *beta; /**< before its sigmoid */
-    size_t ldbeta;
-    float *out;
-    size_t ldo;
-    float *scratch; /**< 7 * dim + 4096 floats */
+    const float *dt_bias; /**< [dim] added to f */
+    float rate;           /**< exp(A_log) of the head */
+    uint32_t has_lower_bound; /**< 0: log decay = -rate * softplus(f + dt_bias);
+                               *   1: lower_bound * sigmoid(rate * (f + dt_bias)) */
+    float lower_bound;        /**< below 0 */
+    const float *beta;        /**< [m], before its sigmoid */
+    size_t ldbeta;            /**< from token to token */
+    float *out;               /**< [m, dim] */
+    size_t ldo;               /**< from token to token */
+    float *scratch;           /**< 7 * dim + 4096 floats */
 } perigee_kda_job;
 
+/** Columns of a panel of the state of a head. */
 #define PERIGEE_KDA_PANEL 64
 
 /** PERIGEE_OP_KDA. No alignment beyond 4 bytes. */
 typedef struct perigee_kda_functions {
+    /** Take the tokens of a job in: its outputs, and the state behind them. */
     void (*run)(const perigee_kda_job *job);
 } perigee_kda_functions;
 
 /** Rows of queries that a tile of keys is attended from: see perigee_attention_functions. */
 typedef struct perigee_attention_tile {
-    size_t rank, rope;
+    size_t rank;             /**< width of a latent, which is key and value */
+    size_t rope;             /**< width of the key beside the latent */
     size_t rows;             /**< of queries */
     const float *q;          /**< [ceil(rows / 6), rank + rope, 6]; rows beyond the last are 0 */
     float scale;             /**< of scores */
@@ -193,17 +204,21 @@ typedef struct perigee_attention_tile {
     const void *latent;      /**< [keys, rank + rope] */
     size_t keys;             /**< 1 … 64 */
     const uint32_t *visible; /**< [rows]: how many of the keys the row sees, 0 … keys */
-    float *max, *sum;        /**< [rows]: of the softmax so far; -infinity and 0 at first */
+    float *max;              /**< [rows]: greatest score so far; -infinity at first */
+    float *sum;              /**< [rows]: of exp(score - max) so far; 0 at first */
     float *z;                /**< [rows, rank rounded up to 16]: weighted sum of latents so far; 0 at first */
     float *scratch;          /**< 128 * (rank + rope) + 64 * (rows + 6) floats */
     const void *next;        /**< the latents that come after these, or NULL: a hint to fetch them early */
 } perigee_attention_tile;
 
+/** Rows of queries that lie side by side in perigee_attention_tile. */
 #define PERIGEE_ATTENTION_GROUP 6
+/** The most keys of a tile. */
 #define PERIGEE_ATTENTION_KEYS 64
 
 /** PERIGEE_OP_ATTENTION. Tiles come in the order of their keys; a row's bits depend on what it sees alone. */
 typedef struct perigee_attention_functions {
+    /** Go over the keys of a tile: max, sum and z are those with its keys after the call. */
     void (*tile)(const perigee_attention_tile *tile);
 } perigee_attention_functions;
 
@@ -217,14 +232,14 @@ typedef struct perigee_mix_functions {
 
 /** A kernel. Strings and functions live as long as the row's origin does. */
 typedef struct perigee_kernel_row {
-    size_t struct_size; /**< sizeof(perigee_kernel_row) */
-    uint32_t op;        /**< perigee_op */
-    uint32_t dtype;     /**< perigee_dtype of the weights that it reads as they are stored */
-    uint32_t precision; /**< perigee_precision */
-    uint32_t flags;     /**< perigee_kernel_flag */
-    uint64_t features;  /**< perigee_cpu_feature: all that it needs */
-    int32_t priority;   /**< of rows that fit equally well, the highest goes first */
-    uint32_t reserved;
+    size_t struct_size;    /**< sizeof(perigee_kernel_row) */
+    uint32_t op;           /**< perigee_op */
+    uint32_t dtype;        /**< perigee_dtype of the weights that it reads as they are stored */
+    uint32_t precision;    /**< perigee_precision */
+    uint32_t flags;        /**< perigee_kernel_flag */
+    uint64_t features;     /**< perigee_cpu_feature: all that it needs */
+    int32_t priority;      /**< of rows that fit equally well, the highest goes first */
+    uint32_t reserved;     /**< 0 */
     double error_bound;    /**< of |y - exact| / sqrt(sum (w x)^2); 0 where it does not apply */
     const char *name;      /**< as "matmul_bf16_avx512" */
     const char *isa;       /**< as "avx512" */
@@ -244,16 +259,16 @@ typedef struct perigee_kernel_row {
         perigee_kda_functions kda;
         perigee_attention_functions attention;
         perigee_mix_functions mix;
-    } run;
+    } run; /**< the functions of `op` */
 } perigee_kernel_row;
 
 /** What a plugin is given. */
 typedef struct perigee_kernel_registry {
-    size_t struct_size;
-    uint32_t version; /**< PERIGEE_KERNEL_VERSION of the library */
-    uint32_t reserved;
-    uint64_t features; /**< perigee_cpu_feature that processor and system have */
-    void *self;
+    size_t struct_size; /**< sizeof(perigee_kernel_registry) of the library */
+    uint32_t version;   /**< PERIGEE_KERNEL_VERSION of the library */
+    uint32_t reserved;  /**< 0 */
+    uint64_t features;  /**< perigee_cpu_feature that processor and system have */
+    void *self;         /**< first argument of add */
     /** Offer a row (copied). Not 0: refused; return that value at once. */
     int32_t (*add)(void *self, const perigee_kernel_row *row);
 } perigee_kernel_registry;
