@@ -29,7 +29,7 @@ static perigee_status make_plan(perigee_context *context, prg_checkpoint *checkp
     prg_weight_plan weights;
     prg_placement place;
     prg_session_plan session;
-    perigee_status st = prg_plan_weights(checkpoint, &weights, err);
+    perigee_status st = prg_plan_weights(checkpoint, prg_trunk_of(options), &weights, err);
     if (st == PERIGEE_OK) {
         st = prg_model_place(options, weights.resident_bytes, weights.vector_bytes + PRG_MEMORY_RESERVE, &place, err);
     }
@@ -43,6 +43,7 @@ static perigee_status make_plan(perigee_context *context, prg_checkpoint *checkp
     *out = (perigee_plan){.struct_size = out->struct_size,
                           .disk_bytes = weights.disk_bytes,
                           .resident_bytes = place.mapped ? 0 : weights.resident_bytes,
+                          .relaid_bytes = weights.relaid_bytes,
                           .table_bytes = weights.table_bytes,
                           .token_bytes = weights.token_bytes,
                           .session_fixed_bytes = (int64_t)session.fixed_bytes,

@@ -38,8 +38,10 @@ static void encode_block(const float *values, size_t count, int8_t *codes, uint8
     memcpy(scales, &half, 2);
     float scale = prg_f16_to_f32(half); /* what the decoder will multiply by; 0 where all are tiny */
     for (size_t i = 0; i < count; i++) {
-        long code = scale > 0 ? lrintf(values[i] / scale) : 0;
-        codes[i] = (int8_t)(code < -127 ? -127 : code > 127 ? 127 : code);
+        float code = scale > 0 ? values[i] / scale : 0;
+        code = code < -127 ? -127 : code > 127 ? 127 : code;
+        /* to the nearest whole number, ties to even: adding leaves no room for a fraction */
+        codes[i] = (int8_t)((code + 0x1.8p23F) - 0x1.8p23F);
     }
 }
 

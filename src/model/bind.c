@@ -207,14 +207,15 @@ static void warn_of_unused(const prg_checkpoint *c) {
     }
 }
 
-perigee_status prg_bind(prg_checkpoint *checkpoint, prg_arena *arena, double inner_eps, bool read, prg_bound *out,
-                        perigee_error **err) {
+perigee_status prg_bind(prg_checkpoint *checkpoint, prg_arena *arena, double inner_eps, prg_trunk trunk, bool read,
+                        prg_bound *out, perigee_error **err) {
     *out = (prg_bound){0};
     fenv_t host;
     prg_binder b = {.checkpoint = checkpoint,
                     .arena = arena,
                     .out = out,
                     .read = read,
+                    .trunk = trunk,
                     .file = {NULL, -1, 0, NULL},
                     .file_index = -1,
                     .err = err};
@@ -232,4 +233,7 @@ void prg_bound_free(prg_allocator *allocator, prg_bound *bound) {
     prg_free(allocator, bound->parts);
     bound->parts = NULL;
     bound->part_count = bound->part_capacity = 0;
+    prg_free(allocator, bound->conversions);
+    bound->conversions = NULL;
+    bound->conversion_count = bound->conversion_capacity = 0;
 }

@@ -4,6 +4,7 @@
 
 #include "layers/weights.h"
 #include "model/checkpoint.h"
+#include "model/trunk.h"
 
 typedef struct prg_bound {
     prg_layer *layers; /* this and all below it in the arena */
@@ -12,14 +13,18 @@ typedef struct prg_bound {
     const float *final_norm, *final_mix;
     prg_part *parts; /* of the allocator; freed with prg_bound_free() */
     size_t part_count, part_capacity, group_count;
+    prg_conversion *conversions; /* likewise */
+    size_t conversion_count, conversion_capacity;
     int64_t vector_bytes; /* of small vectors as float32 */
     int64_t weight_bytes; /* on disk */
-    int64_t token_bytes;  /* of these, read by a step of one token */
+    int64_t token_bytes;  /* in memory, read by a step of one token */
+    int64_t relaid_bytes; /* in memory, of what is converted */
 } prg_bound;
 
-/* Bind all layers. With `read`, small vectors are read into the arena; without, they are counted and stay NULL. */
-perigee_status prg_bind(prg_checkpoint *checkpoint, prg_arena *arena, double inner_eps, bool read, prg_bound *out,
-                        perigee_error **err);
+/* Bind all layers, with the trunk in the form that is asked for. With `read`, small vectors are read into the arena;
+ * without, they are counted and stay NULL. */
+perigee_status prg_bind(prg_checkpoint *checkpoint, prg_arena *arena, double inner_eps, prg_trunk trunk, bool read,
+                        prg_bound *out, perigee_error **err);
 void prg_bound_free(prg_allocator *allocator, prg_bound *bound);
 
 #endif

@@ -19,10 +19,18 @@ static perigee_status read_tensor(prg_binder *b, const prg_tensor *t, uint64_t s
     return b->status;
 }
 
+static uint32_t form_of(const prg_binder *b, const prg_stored *s) {
+    return prg_trunk_form(b->trunk, s->id, s->dtype);
+}
+
 /* What a token reads of a tensor: a row of the embedding, top_k of the experts, all of everything else. */
 static void count_bytes(prg_binder *b, const prg_stored *s) {
     const prg_config *c = &b->checkpoint->config;
     int64_t bytes = prg_stored_bytes(s), read = bytes;
+    if (form_of(b, s) != s->dtype) {
+        read = (int64_t)prg_dtype_matrix_bytes(form_of(b, s), (size_t)s->part.rows, (size_t)s->part.columns);
+        b->out->relaid_bytes += read;
+    }
     if (s->id == PRG_PART_EMBED) {
         read = c->tied_head ? bytes + bytes / c->vocabulary : bytes / c->vocabulary;
     }
@@ -30,8 +38,11 @@ static void count_bytes(prg_binder *b, const prg_stored *s) {
     b->out->token_bytes += s->part.scope == PRG_SCOPE_EXPERT ? 0 : read;
 }
 
-static uint32_t add_part(prg_binder *b, const prg_tensor *t) {
+static uint32_t add_part(prg_binder *b, uint32_t file, uint64_t offset, uint64_t size) {
     prg_bound *o = b->out;
+    if (b->status != PERIGEE_OK) {
+        return UINT32_MAX;
+    }
     if (o->part_count == o->part_capacity) {
         size_t capacity = o->part_capacity ? o->part_capacity * 2 : 256;
         prg_part *grown = prg_realloc(b->checkpoint->allocator, o->parts, capacity * sizeof *grown);
@@ -42,8 +53,34 @@ static uint32_t add_part(prg_binder *b, const prg_tensor *t) {
         o->parts = grown;
         o->part_capacity = capacity;
     }
-    o->parts[o->part_count] = (prg_part){t->file, b->group, t->offset, t->size};
+    o->parts[o->part_count] = (prg_part){file, b->group, offset, size};
     return (uint32_t)o->part_count++;
+}
+
+static uint32_t add_tensor(prg_binder *b, const prg_tensor *t) {
+    return add_part(b, t->file, t->offset, t->size);
+}
+
+/* The two parts of a matrix that is held in another form than it is stored in. */
+static void add_conversion(prg_binder *b, const prg_stored *s, prg_weight *out) {
+    prg_bound *o = b->out;
+    if (o->conversion_count == o->conversion_capacity) {
+        size_t capacity = o->conversion_capacity ? o->conversion_capacity * 2 : 64;
+        prg_conversion *grown = prg_realloc(b->checkpoint->allocator, o->conversions, capacity * sizeof *grown);
+        if (!grown) {
+            b->status = prg_fail_memory(b->err);
+            return;
+        }
+        o->conversions = grown;
+        o->conversion_capacity = capacity;
+    }
+    const size_t rows = (size_t)s->part.rows, columns = (size_t)s->part.columns;
+    out->dtype = PERIGEE_DTYPE_Q8_0;
+    out->scale_dtype = PERIGEE_DTYPE_F16;
+    out->codes = add_part(b, PRG_PART_MADE, 0, rows * prg_dtype_row_bytes(out->dtype, columns));
+    out->scales = add_part(b, PRG_PART_MADE, 0, rows * prg_dtype_scale_row_bytes(out->dtype, columns));
+    o->conversions[o->conversion_count++] = (prg_conversion){
+        s->codes->file, s->dtype, s->codes->offset, (uint64_t)rows, (uint64_t)columns, out->codes, out->scales};
 }
 
 /* The checkpoint's own word on the shape of a packed matrix must be that of the config. */
@@ -98,18 +135,20 @@ void prg_binder_matrix(prg_binder *b, prg_component_id id, int64_t expert, prg_w
     if (s.shape && b->read) {
         check_shape_values(b, &s);
     }
-    if (b->status == PERIGEE_OK) {
-        out->codes = add_part(b, s.codes);
+    out->rows = (uint64_t)s.part.rows;
+    out->cols = (uint64_t)s.part.columns;
+    if (form_of(b, &s) != s.dtype) {
+        add_conversion(b, &s, out);
+        return;
     }
-    if (b->status == PERIGEE_OK && s.scales) {
-        out->scales = add_part(b, s.scales);
+    out->codes = add_tensor(b, s.codes);
+    if (s.scales) {
+        out->scales = add_tensor(b, s.scales);
         out->scale_dtype = s.dtype == PERIGEE_DTYPE_INT4  ? PERIGEE_DTYPE_BF16
                            : s.dtype == PERIGEE_DTYPE_FP8 ? PERIGEE_DTYPE_F32
                                                           : PERIGEE_DTYPE_NONE;
     }
     out->dtype = s.dtype;
-    out->rows = (uint64_t)s.part.rows;
-    out->cols = (uint64_t)s.part.columns;
 }
 
 static float *take_floats(prg_binder *b, size_t count) {

@@ -10,6 +10,7 @@ typedef struct prg_binder {
     prg_arena *arena;
     prg_bound *out;
     bool read;
+    prg_trunk trunk;
     int64_t layer;  /* at present */
     uint32_t group; /* at present */
     prg_file file;  /* the one read last, or closed */

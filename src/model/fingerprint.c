@@ -100,7 +100,8 @@ static perigee_status add_bytes(XXH3_state_t *hash, const prg_checkpoint *c, con
     return st;
 }
 
-perigee_status prg_fingerprint(prg_checkpoint *checkpoint, double inner_eps, uint64_t out[2], perigee_error **err) {
+perigee_status prg_fingerprint(prg_checkpoint *checkpoint, double inner_eps, prg_trunk trunk, uint64_t out[2],
+                               perigee_error **err) {
     const prg_tensors *tensors = &checkpoint->tensors;
     const prg_tensor **sorted = prg_calloc(checkpoint->allocator, tensors->count, sizeof *sorted);
     XXH3_state_t *hash = prg_alloc(checkpoint->allocator, sizeof *hash);
@@ -121,6 +122,9 @@ perigee_status prg_fingerprint(prg_checkpoint *checkpoint, double inner_eps, uin
         }
         for (size_t i = 0; i < count; i++) {
             add_tensor(hash, sorted[i]);
+        }
+        if (trunk != PRG_TRUNK_PUBLISHED) { /* other weights, so another model; as published it leaves no mark */
+            add_integer(hash, (int64_t)trunk);
         }
         st = add_bytes(hash, checkpoint, sorted, count, err);
         XXH128_hash_t value = XXH3_128bits_digest(hash);

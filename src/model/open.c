@@ -19,16 +19,20 @@ perigee_status prg_model_place(const perigee_options *options, int64_t resident_
     out->resident_bytes = resident_bytes;
     out->available = budget > 0 && budget < system ? budget : system;
     out->fits = resident_bytes <= out->available && need <= out->available - resident_bytes;
-    out->mapped = !resident && (!choose || !out->fits);
+    /* a trunk in another form is never mapped: where it doesn't fit, the load fails */
+    bool converted = prg_trunk_of(options) != PRG_TRUNK_PUBLISHED;
+    out->mapped = !resident && !converted && (!choose || !out->fits);
     return PERIGEE_OK;
 }
 
 perigee_status prg_model_check_options(const perigee_options *options, perigee_error **err) {
     const char *trunk = prg_options_string(options, PERIGEE_OPTION_TRUNK);
-    if (strcmp(trunk, "q8_0") == 0) {
-        return prg_fail(err, PERIGEE_E_UNSUPPORTED, "option trunk: q8_0 is not supported yet");
+    bool converted = prg_trunk_of(options) != PRG_TRUNK_PUBLISHED;
+    if (converted && strcmp(prg_options_string(options, PERIGEE_OPTION_WEIGHTS), "mapped") == 0) {
+        return prg_fail(err, PERIGEE_E_UNSUPPORTED, "trunk=%s: mapped weights keep the form that they are stored in",
+                        trunk);
     }
-    if (strcmp(trunk, "published") != 0) {
+    if (!converted && strcmp(trunk, "published") != 0) {
         return prg_fail(err, PERIGEE_E_ARGUMENT, "option trunk: \"%s\" is not published or q8_0", trunk);
     }
     return PERIGEE_OK;
@@ -36,7 +40,8 @@ perigee_status prg_model_check_options(const perigee_options *options, perigee_e
 
 static perigee_status open_store(perigee_model *m, const prg_checkpoint *c, const prg_bound *bound,
                                  const perigee_options *options, const prg_load_control *control, perigee_error **err) {
-    prg_store_plan plan = {c->paths, c->file_count, bound->parts, bound->part_count, bound->group_count, c->io};
+    prg_store_plan plan = {c->paths,           c->file_count, bound->parts,       bound->part_count,
+                           bound->group_count, c->io,         bound->conversions, bound->conversion_count};
     prg_placement place;
     int64_t resident = prg_store_resident_bytes(bound->parts, bound->part_count);
     int64_t need = bound->vector_bytes + PRG_MEMORY_RESERVE;
@@ -85,9 +90,9 @@ static perigee_status fill_model(perigee_model *m, prg_checkpoint *c, const peri
     if (st != PERIGEE_OK) {
         return st;
     }
-    st = prg_bind(c, &m->arena, inner_eps, true, &bound, err);
+    st = prg_bind(c, &m->arena, inner_eps, prg_trunk_of(options), true, &bound, err);
     if (st == PERIGEE_OK) {
-        st = prg_fingerprint(c, inner_eps, m->fingerprint, err);
+        st = prg_fingerprint(c, inner_eps, prg_trunk_of(options), m->fingerprint, err);
     }
     if (st == PERIGEE_OK) {
         st = prg_tokenizer_open(c->allocator, c->folder, c->config.family, c->config.vocabulary, &m->tokenizer, err);

@@ -25,7 +25,9 @@ perigee_status prg_model_place(const perigee_options *options, int64_t resident_
 perigee_status prg_model_open(perigee_context *context, const char *path, const perigee_options *options,
                               const prg_load_control *control, const prg_io *io, perigee_model **out,
                               perigee_error **err);
-/* Of config, inner eps, all names, shapes and dtypes, and the bytes of at most 1,000 small tensors. */
-perigee_status prg_fingerprint(prg_checkpoint *checkpoint, double inner_eps, uint64_t out[2], perigee_error **err);
+/* Of config, inner eps, form of the trunk, all names, shapes and dtypes, and the bytes of at most 1,000 small tensors.
+ */
+perigee_status prg_fingerprint(prg_checkpoint *checkpoint, double inner_eps, prg_trunk trunk, uint64_t out[2],
+                               perigee_error **err);
 
 #endif

@@ -13,15 +13,17 @@ static int64_t table_of(size_t arena_bytes, int64_t vector_bytes, int64_t parts)
     return (int64_t)arena_bytes + vector_bytes + parts * (int64_t)sizeof(void *) + (int64_t)sizeof(perigee_model);
 }
 
-static perigee_status plan_from_tensors(prg_checkpoint *checkpoint, prg_weight_plan *out, perigee_error **err) {
+static perigee_status plan_from_tensors(prg_checkpoint *checkpoint, prg_trunk trunk, prg_weight_plan *out,
+                                        perigee_error **err) {
     prg_arena arena;
     prg_bound bound;
     prg_arena_init(&arena, checkpoint->allocator);
-    perigee_status st = prg_bind(checkpoint, &arena, 0, false, &bound, err);
+    perigee_status st = prg_bind(checkpoint, &arena, 0, trunk, false, &bound, err);
     if (st == PERIGEE_OK) {
         *out = (prg_weight_plan){.disk_bytes = bound.weight_bytes,
                                  .token_bytes = bound.token_bytes,
                                  .resident_bytes = prg_store_resident_bytes(bound.parts, bound.part_count),
+                                 .relaid_bytes = bound.relaid_bytes,
                                  .vector_bytes = bound.vector_bytes,
                                  .table_bytes = table_of(arena.bytes, bound.vector_bytes, (int64_t)bound.part_count)};
     }
@@ -65,24 +67,28 @@ static int64_t published_vector_bytes(const prg_config *c, prg_component_id id) 
     }
 }
 
-static void add_component(const prg_config *c, prg_component_id id, prg_weight_plan *out, int64_t *parts) {
+static void add_component(const prg_config *c, prg_component_id id, prg_trunk trunk, prg_weight_plan *out,
+                          int64_t *parts) {
     prg_component part = prg_component_of(c, id);
-    int64_t instances = prg_component_instances(c, id), size = part.rows * part.columns, bytes, read;
+    int64_t instances = prg_component_instances(c, id), size = part.rows * part.columns, bytes, held;
     if (instances == 0) {
         return;
     }
     if (part.form == PRG_FORM_VECTOR) {
-        bytes = size * published_vector_bytes(c, id);
+        bytes = held = size * published_vector_bytes(c, id);
         out->vector_bytes += (int64_t)prg_round_up((size_t)size * sizeof(float), 16) * instances;
     } else {
-        uint32_t dtype = published_form(c, id, part.scope);
+        uint32_t stored = published_form(c, id, part.scope), dtype = prg_trunk_form(trunk, id, stored);
         size_t codes = prg_dtype_row_bytes(dtype, (size_t)part.columns) * (size_t)part.rows;
         size_t scales = prg_dtype_matrix_bytes(dtype, (size_t)part.rows, (size_t)part.columns) - codes;
-        bytes = (int64_t)(codes + scales + (dtype == PERIGEE_DTYPE_INT4 ? 2 * sizeof(int32_t) : 0));
+        size_t shape = dtype == PERIGEE_DTYPE_INT4 ? 2 * sizeof(int32_t) : 0;
+        bytes = (int64_t)(prg_dtype_matrix_bytes(stored, (size_t)part.rows, (size_t)part.columns) + shape);
+        held = (int64_t)(codes + scales + shape);
+        out->relaid_bytes += dtype == stored ? 0 : held * instances;
         out->resident_bytes += (int64_t)(prg_round_up(codes, PART) + prg_round_up(scales, PART)) * instances;
         *parts += instances * (scales ? 2 : 1);
     }
-    read = part.scope == PRG_SCOPE_EXPERT ? bytes * (instances / c->experts) * c->top_k : bytes * instances;
+    int64_t read = part.scope == PRG_SCOPE_EXPERT ? held * (instances / c->experts) * c->top_k : held * instances;
     if (id == PRG_PART_EMBED) {
         read = c->tied_head ? bytes + bytes / c->vocabulary : bytes / c->vocabulary;
     }
@@ -90,15 +96,16 @@ static void add_component(const prg_config *c, prg_component_id id, prg_weight_p
     out->token_bytes += read;
 }
 
-perigee_status prg_plan_weights(prg_checkpoint *checkpoint, prg_weight_plan *out, perigee_error **err) {
+perigee_status prg_plan_weights(prg_checkpoint *checkpoint, prg_trunk trunk, prg_weight_plan *out,
+                                perigee_error **err) {
     const prg_config *c = &checkpoint->config;
     int64_t parts = 0;
     if (checkpoint->file_count) {
-        return plan_from_tensors(checkpoint, out, err);
+        return plan_from_tensors(checkpoint, trunk, out, err);
     }
     *out = (prg_weight_plan){0};
     for (int id = 0; id < PRG_PART_COUNT; id++) {
-        add_component(c, (prg_component_id)id, out, &parts);
+        add_component(c, (prg_component_id)id, trunk, out, &parts);
     }
     size_t structs = (size_t)c->layers * sizeof(prg_layer);
     structs += (size_t)(prg_moe_layers(c, -1) * c->experts) * sizeof(prg_mlp_weights);

@@ -7,8 +7,10 @@
 
 #include "base/checked_math.h"
 #include "base/error.h"
+#include "dtype/dtype.h"
 #include "os/os.h"
 #include "store/backend.h"
+#include "store/convert.h"
 
 enum { ALIGNMENT = 64, BLOCK = 4 << 20, MOST_HELPERS = 16 };
 
@@ -17,20 +19,26 @@ typedef struct region {
     size_t size;
 } region;
 
-/* One read. */
+/* One read, of bytes to where they stay or of rows to convert. */
 typedef struct block {
     uint64_t offset;
     uint32_t file;
     uint32_t size;
-    unsigned char *to;
+    unsigned char *to; /* NULL: to convert */
+    uint32_t conversion, rows;
+    uint64_t first;
 } block;
 
 typedef struct loading {
     const prg_store_plan *plan;
+    const prg_store *store;
     prg_file *files;
     block *blocks;
     size_t count;
+    unsigned char *buffers; /* of each thread, for what is converted */
+    size_t buffer_bytes;
     atomic_size_t next;
+    atomic_size_t workers; /* threads that have begun */
     _Atomic int64_t done;
     atomic_bool stop;
     pthread_mutex_t lock; /* of the two below */
@@ -92,22 +100,44 @@ static int by_place(const void *a, const void *b) {
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
+static void add_part_blocks(loading *l, size_t part) {
+    const prg_part *p = &l->plan->parts[part];
+    for (uint64_t begin = 0; begin < p->size && p->file != PRG_PART_MADE; begin += BLOCK) {
+        uint64_t size = p->size - begin < BLOCK ? p->size - begin : BLOCK;
+        unsigned char *to = (unsigned char *)(uintptr_t)l->store->address[part] + begin;
+        l->blocks[l->count++] = (block){p->offset + begin, p->file, (uint32_t)size, to, 0, 0, 0};
+    }
+}
+
+static void add_conversion_blocks(loading *l, size_t conversion) {
+    const prg_conversion *c = &l->plan->conversions[conversion];
+    const uint64_t row = prg_dtype_row_bytes(c->dtype, (size_t)c->cols), step = prg_convert_rows_of(c);
+    for (uint64_t first = 0; first < c->rows; first += step) {
+        uint64_t rows = c->rows - first < step ? c->rows - first : step;
+        l->blocks[l->count++] =
+            (block){c->offset + first * row, c->file, (uint32_t)(rows * row), NULL, (uint32_t)conversion,
+                    (uint32_t)rows,          first};
+    }
+}
+
 static perigee_status make_blocks(loading *l, prg_store *s, perigee_error **err) {
     size_t count = 0;
     for (size_t i = 0; i < l->plan->part_count; i++) {
         count += ((size_t)l->plan->parts[i].size + BLOCK - 1) / BLOCK;
+    }
+    for (size_t i = 0; i < l->plan->conversion_count; i++) {
+        const prg_conversion *c = &l->plan->conversions[i];
+        count += (size_t)c->rows / prg_convert_rows_of(c) + 1;
     }
     l->blocks = prg_calloc(s->allocator, count, sizeof *l->blocks);
     if (!l->blocks) {
         return prg_fail_memory(err);
     }
     for (size_t i = 0; i < l->plan->part_count; i++) {
-        const prg_part *p = &l->plan->parts[i];
-        for (uint64_t begin = 0; begin < p->size; begin += BLOCK) {
-            uint64_t size = p->size - begin < BLOCK ? p->size - begin : BLOCK;
-            unsigned char *to = (unsigned char *)(uintptr_t)s->address[i] + begin;
-            l->blocks[l->count++] = (block){p->offset + begin, p->file, (uint32_t)size, to};
-        }
+        add_part_blocks(l, i);
+    }
+    for (size_t i = 0; i < l->plan->conversion_count; i++) {
+        add_conversion_blocks(l, i);
     }
     qsort(l->blocks, l->count, sizeof *l->blocks, by_place);
     return PERIGEE_OK;
@@ -142,8 +172,24 @@ static void fail_load(loading *l, perigee_status status, perigee_error *error) {
     atomic_store(&l->stop, true);
 }
 
+static perigee_status read_block(loading *l, const block *b, unsigned char *buffer, perigee_error **err) {
+    const prg_file *file = &l->files[b->file];
+    if (b->to) {
+        return prg_file_read(file, b->offset, b->to, b->size, err);
+    }
+    const prg_conversion *c = &l->plan->conversions[b->conversion];
+    return prg_convert_rows(c, file, (size_t)b->first, b->rows, buffer,
+                            (int8_t *)(uintptr_t)l->store->address[c->codes],
+                            (unsigned char *)(uintptr_t)l->store->address[c->scales], err);
+}
+
+static unsigned char *own_buffer(loading *l) {
+    size_t worker = atomic_fetch_add(&l->workers, 1);
+    return l->buffers ? l->buffers + worker * l->buffer_bytes : NULL;
+}
+
 /* Read the next block; false if there is none or the load has failed. */
-static bool read_one(loading *l) {
+static bool read_one(loading *l, unsigned char *buffer) {
     if (atomic_load(&l->stop)) {
         return false;
     }
@@ -153,7 +199,7 @@ static bool read_one(loading *l) {
     }
     perigee_error *error = NULL;
     const block *b = &l->blocks[i];
-    perigee_status st = prg_file_read(&l->files[b->file], b->offset, b->to, b->size, &error);
+    perigee_status st = read_block(l, b, buffer, &error);
     if (st != PERIGEE_OK) {
         fail_load(l, st, error);
         return false;
@@ -163,7 +209,8 @@ static bool read_one(loading *l) {
 }
 
 static void *help(void *argument) {
-    while (read_one(argument)) {
+    unsigned char *buffer = own_buffer(argument);
+    while (read_one(argument, buffer)) {
     }
     return NULL;
 }
@@ -195,6 +242,15 @@ static size_t start_helpers(loading *l, pthread_t *helpers, size_t wanted) {
     return started;
 }
 
+static perigee_status make_buffers(loading *l, size_t threads, perigee_error **err) {
+    size_t bytes = prg_convert_buffer_bytes(l->plan->conversions, l->plan->conversion_count);
+    if (bytes > 0) {
+        l->buffer_bytes = prg_round_up(bytes, ALIGNMENT);
+        l->buffers = prg_calloc(l->store->allocator, threads, l->buffer_bytes);
+    }
+    return bytes == 0 || l->buffers ? PERIGEE_OK : prg_fail_memory(err);
+}
+
 static perigee_status read_all(loading *l, size_t threads, const prg_load_control *control, perigee_error **err) {
     int64_t total = 0;
     for (size_t i = 0; i < l->count; i++) {
@@ -202,10 +258,15 @@ static perigee_status read_all(loading *l, size_t threads, const prg_load_contro
     }
     total = total > 0 ? total : 1;
     pthread_t helpers[MOST_HELPERS];
-    report(l, total, control);
     size_t wanted = prg_min(prg_min(prg_max(threads, 1) - 1, MOST_HELPERS), l->count);
+    perigee_status st = make_buffers(l, wanted + 1, err);
+    if (st != PERIGEE_OK) {
+        return st;
+    }
+    report(l, total, control);
     size_t started = start_helpers(l, helpers, wanted);
-    while (read_one(l)) {
+    unsigned char *buffer = own_buffer(l);
+    while (read_one(l, buffer)) {
         report(l, total, control);
     }
     for (size_t i = 0; i < started; i++) {
@@ -231,7 +292,7 @@ perigee_status prg_store_open_resident(prg_allocator *allocator, const prg_store
         prg_free(allocator, r);
         return st;
     }
-    loading l = {.plan = plan, .lock = PTHREAD_MUTEX_INITIALIZER};
+    loading l = {.plan = plan, .store = s, .lock = PTHREAD_MUTEX_INITIALIZER};
     size_t total = 0;
     st = lay_out(s, plan, &total, err);
     if (st == PERIGEE_OK) {
@@ -248,6 +309,7 @@ perigee_status prg_store_open_resident(prg_allocator *allocator, const prg_store
     }
     prg_free(allocator, l.files);
     prg_free(allocator, l.blocks);
+    prg_free(allocator, l.buffers);
     perigee_error_free(l.error);
     pthread_mutex_destroy(&l.lock);
     s->bytes = (int64_t)total;

@@ -10,13 +10,24 @@
 #include "base/file.h"
 #include "perigee/sys/kernel.h"
 
-/* A byte range of a file. */
+#define PRG_PART_MADE UINT32_MAX
+
+/* A byte range of a file, or of no file: filled by a conversion. */
 typedef struct prg_part {
-    uint32_t file;
+    uint32_t file; /* or PRG_PART_MADE */
     uint32_t group;
     uint64_t offset;
     uint64_t size;
 } prg_part;
+
+/* A matrix of floats in a file that is held as Q8_0. */
+typedef struct prg_conversion {
+    uint32_t file;
+    uint32_t dtype; /* in the file: F32, F16 or BF16 */
+    uint64_t offset;
+    uint64_t rows, cols;
+    uint32_t codes, scales; /* parts */
+} prg_conversion;
 
 typedef struct prg_store prg_store;
 
@@ -28,6 +39,8 @@ typedef struct prg_store_plan {
     size_t part_count;
     size_t group_count;
     const prg_io *io; /* NULL: the system; borrowed while the store lives */
+    const prg_conversion *conversions;
+    size_t conversion_count; /* 0 for a mapped store */
 } prg_store_plan;
 
 typedef struct prg_load_control {
@@ -36,7 +49,8 @@ typedef struct prg_load_control {
     perigee_cancel *cancel;
 } prg_load_control;
 
-/* Resident: all parts are read once, by several threads, into aligned huge-page memory. */
+/* Resident: all parts are read once, by several threads, into aligned huge-page memory. What is converted passes
+ * through a buffer of each thread. A weight that is not finite, or too large for Q8_0: PERIGEE_E_TENSOR. */
 perigee_status prg_store_open_resident(prg_allocator *allocator, const prg_store_plan *plan, size_t threads,
                                        const prg_load_control *control, prg_store **out, perigee_error **err);
 /* Bytes that a resident store of these parts takes. */

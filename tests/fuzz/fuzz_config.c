@@ -37,7 +37,7 @@ static void use(prg_allocator *allocator, const prg_config *config) {
         abort();
     }
     prg_description_free(description);
-    if (prg_plan_weights(&checkpoint, &plan, NULL) == PERIGEE_OK && plan.disk_bytes < 1) {
+    if (prg_plan_weights(&checkpoint, PRG_TRUNK_PUBLISHED, &plan, NULL) == PERIGEE_OK && plan.disk_bytes < 1) {
         abort();
     }
     if (config->rotary) {

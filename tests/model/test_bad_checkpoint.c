@@ -293,9 +293,9 @@ START_TEST(arguments) {
     ck_assert_int_eq(perigee_model_load(context, path, SIZE_MAX, options, NULL, NULL, NULL, &model, NULL),
                      PERIGEE_E_ARGUMENT);
     perigee_options_free(options);
-    options = golden_options("trunk=q8_0");
+    options = golden_options("trunk=q4_0");
     ck_assert_int_eq(perigee_model_load(context, path, SIZE_MAX, options, NULL, NULL, NULL, &model, NULL),
-                     PERIGEE_E_UNSUPPORTED);
+                     PERIGEE_E_ARGUMENT);
     perigee_options_free(options);
     options = golden_options("chunk=3");
     ck_assert_int_eq(perigee_model_load(context, path, SIZE_MAX, options, NULL, NULL, NULL, &model, NULL),

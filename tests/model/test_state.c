@@ -223,8 +223,11 @@ START_TEST(of_something_else) {
     static const struct {
         const char *options;
         perigee_status status;
-    } eps[] = {{"inner_eps=1e-5", PERIGEE_E_MISMATCH}, {"inner_eps=0.000001", PERIGEE_OK}};
-    for (size_t i = 0; i < 2; i++) {
+    } eps[] = {{"inner_eps=1e-5", PERIGEE_E_MISMATCH},
+               {"inner_eps=0.000001", PERIGEE_OK},
+               {"trunk=q8_0", PERIGEE_E_MISMATCH},
+               {"trunk=published", PERIGEE_OK}};
+    for (size_t i = 0; i < sizeof eps / sizeof *eps; i++) {
         perigee_model *other = golden_model(context, "kimi_linear", eps[i].options);
         perigee_session *t = golden_session(other, NULL);
         ck_assert_int_eq(perigee_state_load(t, NULL, s.bytes, s.size, &err), eps[i].status);

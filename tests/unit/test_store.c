@@ -49,7 +49,7 @@ static const prg_part parts[] = {{1, 2, 17, 1000},         {0, 0, 3, (9 << 20) +
 enum { PARTS = sizeof parts / sizeof *parts };
 
 static prg_store_plan plan_of(const prg_io *io) {
-    return (prg_store_plan){files, FILES, parts, PARTS, 3, io};
+    return (prg_store_plan){files, FILES, parts, PARTS, 3, io, NULL, 0};
 }
 
 static void check_bytes(prg_store *store) {
