@@ -58,9 +58,9 @@ static perigee_status add(perigee_kernel_set *set, const perigee_kernel_row *row
     if (!added) {
         return prg_fail_memory(err);
     }
-    const char *refusal = prg_kernel_row_take(row, &added->row);
-    if (refusal) {
-        return prg_fail(err, PERIGEE_E_KERNEL, "kernel row refused: %s", refusal);
+    char reason[PRG_REASON_SIZE];
+    if (!prg_kernel_row_take(row, &added->row, reason)) {
+        return prg_fail(err, PERIGEE_E_KERNEL, "kernel row refused: %s", reason);
     }
     if (!copy_string(set, &added->row.name) || !copy_string(set, &added->row.isa) ||
         !copy_string(set, &added->row.numerics) || !copy_string(set, &added->row.signature)) {

@@ -18,7 +18,7 @@ enum { PRG_STEP = 32 };
 
 #define PRG_NUMERICS_NATURAL "float32, 16 lanes"
 #define PRG_NUMERICS_PAIRS "float32, 16 lanes of pairs"
-#define PRG_MATMUL_SIGNATURE "void(ptr,size,size,ptr,ptr,size,ptr,size,ptr)"
+#define PRG_MATMUL_SIGNATURE "void(const ptr,size,size,const ptr,const ptr,size,ptr,size,ptr)"
 
 /* Floats of a packed row: whole steps, and a line more, so that rows don't fall on the same sets of a cache. */
 static inline size_t prg_lanes_packed_floats(size_t k) {

@@ -18,7 +18,7 @@
         .name = "matmul_" #type "_" #level "_" #set,                                                                   \
         .isa = #set,                                                                                                   \
         .numerics = "int8, " #parts " parts, 16 groups of 32",                                                         \
-        .signature = "void(ptr,size,size,ptr,ptr,size,ptr,size,ptr)",                                                  \
+        .signature = "void(const ptr,size,size,const ptr,const ptr,size,ptr,size,ptr)",                                \
         .row_tile = (rows_at_once),                                                                                    \
         .token_tile = (tokens_at_once),                                                                                \
         .run.matmul = {packed_bytes_##type##_##level, pack_##type##_##level, scratch_bytes, multiply_##type##_##level, \

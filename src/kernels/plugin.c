@@ -9,31 +9,41 @@
 typedef struct collector {
     prg_allocator *allocator;
     prg_plugin *plugin;
-    const char *refusal;
+    char refusal[PRG_REASON_SIZE]; /* "": none so far */
 } collector;
 
 static int32_t collect(void *self, const perigee_kernel_row *row) {
     collector *to = self;
     prg_plugin *plugin = to->plugin;
-    if (to->refusal) {
+    if (to->refusal[0]) {
         return PERIGEE_E_KERNEL;
     }
     perigee_kernel_row taken;
-    to->refusal = prg_kernel_row_take(row, &taken);
-    if (!to->refusal && (taken.flags & PERIGEE_KERNEL_HOST)) {
-        to->refusal = "HOST rows come in a kernel set only";
+    if (!prg_kernel_row_take(row, &taken, to->refusal)) {
+        return PERIGEE_E_KERNEL;
     }
-    if (to->refusal) {
+    if (taken.flags & PERIGEE_KERNEL_HOST) {
+        (void)strcpy(to->refusal, "HOST rows come in a kernel set only");
         return PERIGEE_E_KERNEL;
     }
     perigee_kernel_row *rows = prg_realloc(to->allocator, plugin->rows, (plugin->count + 1) * sizeof *rows);
     if (!rows) {
-        to->refusal = "out of memory";
+        (void)strcpy(to->refusal, "out of memory");
         return PERIGEE_E_MEMORY;
     }
     rows[plugin->count++] = taken;
     plugin->rows = rows;
     return 0;
+}
+
+/* What it was built for, where it says so. */
+static perigee_status check_version(const prg_plugin *plugin, perigee_error **err) {
+    const uint32_t *version = dlsym(plugin->object, "perigee_kernel_plugin_version");
+    if (version && (*version < 1 || *version > PERIGEE_KERNEL_VERSION)) {
+        return prg_fail(err, PERIGEE_E_KERNEL, "plugin %s: it is for version %u of kernels, this library for 1 to %d",
+                        plugin->path, (unsigned)*version, PERIGEE_KERNEL_VERSION);
+    }
+    return PERIGEE_OK;
 }
 
 static perigee_status ask(prg_allocator *allocator, uint64_t features, prg_plugin *plugin, perigee_error **err) {
@@ -43,7 +53,11 @@ static perigee_status ask(prg_allocator *allocator, uint64_t features, prg_plugi
         return prg_fail(err, PERIGEE_E_KERNEL, "plugin %s exports no perigee_kernel_plugin", plugin->path);
     }
     memcpy(&entry, &symbol, sizeof entry); /* ISO C has no cast from an object pointer */
-    collector to = {allocator, plugin, NULL};
+    perigee_status status = check_version(plugin, err);
+    if (status != PERIGEE_OK) {
+        return status;
+    }
+    collector to = {allocator, plugin, ""};
     const perigee_kernel_registry registry = {
         .struct_size = sizeof registry,
         .version = PERIGEE_KERNEL_VERSION,
@@ -52,7 +66,7 @@ static perigee_status ask(prg_allocator *allocator, uint64_t features, prg_plugi
         .add = collect,
     };
     int32_t result = entry(&registry);
-    if (to.refusal) {
+    if (to.refusal[0]) {
         return prg_fail(err, PERIGEE_E_KERNEL, "plugin %s: a row was refused: %s", plugin->path, to.refusal);
     }
     if (result != 0) {

@@ -115,6 +115,22 @@ static bool goes_before(const entry *a, const entry *b) {
     return a->row->priority > b->row->priority;
 }
 
+/* A name means one row, so that reports and choices can name it. */
+static perigee_status check_names(const prg_kernel_table *table, perigee_error **err) {
+    for (size_t i = 0; i < table->count; i++) {
+        const entry *a = &table->entries[i];
+        for (size_t j = 0; a->foreign && j < i; j++) {
+            const entry *b = &table->entries[j];
+            if (a->row->op == b->row->op && a->row->dtype == b->row->dtype && strcmp(a->row->name, b->row->name) == 0) {
+                return prg_fail(err, PERIGEE_E_KERNEL,
+                                "kernel %s of %s: there is one of that name, op and form from %s", a->row->name,
+                                a->origin, b->origin);
+            }
+        }
+    }
+    return PERIGEE_OK;
+}
+
 static void choose_rows(prg_kernel_table *table) {
     for (size_t i = 0; i < table->count; i++) {
         const entry *candidate = &table->entries[i];
@@ -148,8 +164,11 @@ static perigee_status fill(prg_kernel_table *table, uint64_t features, uint64_t 
     for (const prg_kernel_set_row *row = prg_kernel_set_rows(table->set); row; row = row->next) {
         add_entry(table, &row->row, "host", true, cpu);
     }
-    choose_rows(table);
-    return PERIGEE_OK;
+    perigee_status status = check_names(table, err);
+    if (status == PERIGEE_OK) {
+        choose_rows(table);
+    }
+    return status;
 }
 
 perigee_status prg_kernel_table_new(prg_allocator *allocator, const char *kernels, const char *precision,

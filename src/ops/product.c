@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/checked_math.h"
+#include "kernels/plain.h"
 
 /* Rows that are decoded at a time: about half a megabyte of float32, and whole tiles. */
 static size_t decode_rows(size_t k) {
@@ -54,11 +55,19 @@ size_t prg_form_scratch(prg_form form, size_t m, size_t k) {
     return bytes;
 }
 
+static void multiply(const perigee_kernel_row *row, const perigee_matrix *w, size_t first, size_t count,
+                     const void *packed, const uint32_t *rows, size_t m, float *y, size_t ldy, void *scratch) {
+    if (row->function) {
+        prg_plain_multiply((prg_plain_fn)row->function, w, first, count, packed, rows, m, y, ldy, scratch);
+    } else {
+        row->run.matmul.multiply(w, first, count, packed, rows, m, y, ldy, scratch);
+    }
+}
+
 void prg_form_run(prg_form form, const perigee_matrix *w, size_t first, size_t count, const void *packed,
                   const uint32_t *rows, size_t m, float *y, size_t ldy, void *scratch) {
-    const perigee_matmul_functions *f = &form.row->run.matmul;
     if (!form.decode) {
-        f->multiply(w, first, count, packed, rows, m, y, ldy, scratch);
+        multiply(form.row, w, first, count, packed, rows, m, y, ldy, scratch);
         return;
     }
     const prg_dtype *dtype = prg_dtype_get(w->dtype);
@@ -71,7 +80,7 @@ void prg_form_run(prg_form form, const perigee_matrix *w, size_t first, size_t c
             dtype->decode(w, first + r + i, 0, w->cols, values + i * w->cols);
         }
         const perigee_matrix decoded = prg_matrix_make(PERIGEE_DTYPE_F32, n, w->cols, values, NULL);
-        f->multiply(&decoded, 0, n, packed, rows, m, y + r, ldy, rest);
+        multiply(form.row, &decoded, 0, n, packed, rows, m, y + r, ldy, rest);
     }
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/cpu.h"
+#include "kernels/kernel_set.h"
 #include "ops/product.h"
 #include "perigee/sys/kernel_set.h"
 #include "support/numbers.h"
@@ -101,10 +102,52 @@ static void refused(const char *plugins, const char *reason) {
 
 START_TEST(bad_plugins_leave_no_trace) {
     refused(PLUGINS "/none.so", "none.so");
-    refused(PLUGINS "/plugin_empty.so", "perigee_kernel_plugin");
-    refused(PLUGINS "/plugin_refusing.so", "refused with 3");
-    refused(PLUGINS "/plugin_short.so", "struct_size");
+    static const struct {
+        const char *kind, *reason;
+    } bad[] = {
+        {"no_symbol", "exports no perigee_kernel_plugin"},
+        {"refusing", "refused with 3"},
+        {"version_to_come", "for version 3 of kernels"},
+        {"version_none", "for version 0 of kernels"},
+        {"short", "struct_size"},
+        {"endless", "struct_size"},
+        {"larger", "a member that this version"},
+        {"arity", "has 8 parameters, that of the op 9"},
+        {"type", "parameter 6 of its signature is i32, in that of the op size"},
+        {"const", "parameter 4 of its signature is ptr, in that of the op const ptr"},
+        {"result", "returns i32, that of the op void"},
+        {"unreadable", "can't be read at byte 15"},
+        {"unsigned", "says its signature"},
+        {"bare_and_more", "others beside it"},
+        {"null", "a function of its op is missing"},
+        {"empty", "it has no function"},
+        {"op", "its op is not known"},
+        {"dtype", "its stored form is not known"},
+        {"nameless", "a name is missing"},
+        {"host", "HOST rows come in a kernel set only"},
+        {"duplicate", "there is one of that name"},
+        {"built_in", "from built-in"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char path[4096];
+        (void)snprintf(path, sizeof path, "%s/plugin_%s.so", PLUGINS, bad[i].kind);
+        refused(path, bad[i].reason);
+    }
     refused(PLUGINS "/plugin_good.so:" PLUGINS "/plugin_refusing.so", "refused with 3");
+    refused(PLUGINS "/plugin_good.so:" PLUGINS "/plugin_good.so", "there is one of that name");
+    refused(PLUGINS "/CMakeFiles", "CMakeFiles");
+}
+END_TEST
+
+START_TEST(other_versions_of_a_row_are_taken) {
+    static const char *const kinds[] = {PLUGINS "/plugin_larger_zero.so", PLUGINS "/plugin_first_version.so"};
+    for (size_t i = 0; i < 2; i++) {
+        prg_kernel_table *table = open_table("auto", "exact", kinds[i]);
+        const perigee_kernel_row *row = prg_kernel_table_at(table, prg_kernel_table_count(table) - 1);
+        ck_assert_str_eq(row->name, "another");
+        ck_assert(row->struct_size == sizeof *row && !row->function && row->run.matmul.multiply);
+        prg_kernel_table_free(table);
+    }
 }
 END_TEST
 
@@ -157,6 +200,128 @@ END_TEST
 #define OPENBLAS_TESTS
 #endif
 
+START_TEST(signatures_of_rows_built_in) {
+    prg_kernel_table *table = open_table("auto", "fast", "");
+    for (size_t i = 0; i < prg_kernel_table_count(table); i++) {
+        const perigee_kernel_row *row = prg_kernel_table_at(table, i);
+        perigee_kernel_row taken;
+        char reason[PRG_REASON_SIZE] = "";
+        ck_assert_msg(prg_kernel_row_take(row, &taken, reason), "%s: %s", row->name, reason);
+    }
+    prg_kernel_table_free(table);
+}
+END_TEST
+
+/* As a bare function: y = w x, every other result negated so that nothing else can have made it. */
+static void bare_product(const perigee_matrix *w, size_t first, size_t count, const float *x, size_t ldx, size_t m,
+                         float *y, size_t ldy) {
+    for (size_t t = 0; t < m; t++) {
+        for (size_t r = 0; r < count; r++) {
+            const float *weights = (const float *)(const void *)((const char *)w->codes + (first + r) * w->row_bytes);
+            float sum = 0;
+            for (size_t c = 0; c < w->cols; c++) {
+                sum += weights[c] * x[t * ldx + c];
+            }
+            y[t * ldy + r] = (first + r) % 2 ? -sum : sum;
+        }
+    }
+}
+
+static void bare_norm(const float *x, const float *gain, const float *gate, size_t n, float eps, float *y) {
+    (void)x, (void)gain, (void)gate, (void)eps;
+    for (size_t i = 0; i < n; i++) {
+        y[i] = 3;
+    }
+}
+
+static perigee_kernel_row bare_row(uint32_t op, uint32_t dtype, perigee_kernel_fn function, const char *signature) {
+    return (perigee_kernel_row){.struct_size = sizeof(perigee_kernel_row),
+                                .op = op,
+                                .dtype = dtype,
+                                .name = "bare",
+                                .isa = "host",
+                                .numerics = "bare",
+                                .signature = signature,
+                                .function = function};
+}
+
+static void add_bare(perigee_kernel_set *set, uint32_t op, uint32_t dtype, perigee_kernel_fn function,
+                     const char *signature, const char *refusal) {
+    const perigee_kernel_row row = bare_row(op, dtype, function, signature);
+    perigee_error *err = NULL;
+    const perigee_status status = perigee_kernel_set_add(set, &row, NULL, &err);
+    ck_assert_int_eq(status, refusal ? PERIGEE_E_KERNEL : PERIGEE_OK);
+    if (refusal) {
+        ck_assert_msg(strstr(perigee_error_message(err), refusal) != NULL, "%s", perigee_error_message(err));
+    }
+    perigee_error_free(err);
+}
+
+#define BARE_PRODUCT "void(const ptr,size,size,const ptr,size,size,ptr,size)"
+#define BARE_NORM "void(const ptr,const ptr,const ptr,size,f32,ptr)"
+
+START_TEST(a_bare_function_is_called_as_it_is) {
+    enum { ROWS = 5, COLS = 37, M = 3 };
+    perigee_kernel_set *set = NULL;
+    prg_kernel_table *table = NULL;
+    ck_assert_int_eq(perigee_kernel_set_new(&set, NULL), PERIGEE_OK);
+    add_bare(set, PERIGEE_OP_MATMUL, PERIGEE_DTYPE_F32, (perigee_kernel_fn)bare_product, BARE_PRODUCT, NULL);
+    add_bare(set, PERIGEE_OP_RMS_NORM, PERIGEE_DTYPE_NONE, (perigee_kernel_fn)bare_norm, BARE_NORM, NULL);
+    ck_assert_int_eq(prg_kernel_table_new(allocator, "auto", "exact", "", set, &table, NULL), PERIGEE_OK);
+    perigee_kernel_set_free(set);
+    /* directly: the very pointer that was registered */
+    ck_assert(prg_kernel_table_row(table, PERIGEE_OP_RMS_NORM, 0)->run.norm.rms_norm == bare_norm);
+    static float weights[ROWS * COLS], x[M * COLS], y[M * ROWS], gathered[2 * ROWS];
+    uint64_t seed = 1;
+    test_fill(&seed, 1, weights, ROWS * COLS);
+    test_fill(&seed, 1, x, M * COLS);
+    const perigee_matrix w = prg_matrix_make(PERIGEE_DTYPE_F32, ROWS, COLS, weights, NULL);
+    void *scratch = prg_alloc(allocator, prg_product_scratch(table, ROWS, COLS, M));
+    prg_product(table, &w, 1, ROWS - 1, x, COLS, M, y, ROWS, scratch);
+    float expected[M * ROWS];
+    bare_product(&w, 1, ROWS - 1, x, COLS, M, expected, ROWS);
+    for (size_t i = 0; i < M * ROWS; i++) {
+        ck_assert(i % ROWS == ROWS - 1 || memcmp(&y[i], &expected[i], sizeof *y) == 0);
+    }
+    /* rows of activations by number */
+    const uint32_t numbers[] = {2, 0};
+    const prg_form form = prg_form_of(table, PERIGEE_DTYPE_F32);
+    unsigned char *packed =
+        prg_alloc(allocator, M * form.row->run.matmul.packed_bytes(COLS) + prg_form_scratch(form, M, COLS));
+    form.row->run.matmul.pack(x, COLS, M, COLS, packed);
+    prg_form_run(form, &w, 1, ROWS - 1, packed, numbers, 2, gathered, ROWS,
+                 packed + M * form.row->run.matmul.packed_bytes(COLS));
+    ck_assert(gathered[0] == expected[2 * ROWS] && gathered[ROWS + 3] == expected[3]);
+    prg_free(allocator, packed);
+    prg_free(allocator, scratch);
+    prg_kernel_table_free(table);
+}
+END_TEST
+
+START_TEST(bare_functions_say_what_they_are) {
+    perigee_kernel_set *set = NULL;
+    const perigee_kernel_fn product = (perigee_kernel_fn)bare_product, norm = (perigee_kernel_fn)bare_norm;
+    ck_assert_int_eq(perigee_kernel_set_new(&set, NULL), PERIGEE_OK);
+    const uint32_t f32 = PERIGEE_DTYPE_F32;
+    add_bare(set, PERIGEE_OP_MATMUL, f32, product, NULL, "says its signature");
+    add_bare(set, PERIGEE_OP_MATMUL, f32, product, BARE_NORM, "has 6 parameters, that of the op 8");
+    add_bare(set, PERIGEE_OP_RMS_NORM, 0, norm, "void(const ptr,const ptr,const ptr,size,f64,ptr)", "parameter 5");
+    add_bare(set, PERIGEE_OP_RMS_NORM, 0, norm, "void(ptr,const ptr,const ptr,size,f32,ptr)", "parameter 1");
+    add_bare(set, PERIGEE_OP_RMS_NORM, 0, norm, "void(const ptr,const ptr,const ptr,size,f32,const ptr)",
+             "parameter 6");
+    add_bare(set, PERIGEE_OP_RMS_NORM, 0, norm, "f32(const ptr,const ptr,const ptr,size,f32,ptr)", "returns f32");
+    add_bare(set, PERIGEE_OP_RMS_NORM, 0, norm, BARE_NORM " ;", "can't be read at byte 49");
+    add_bare(set, PERIGEE_OP_RMS_NORM, 0, norm, "", "can't be read at byte 0");
+    add_bare(set, PERIGEE_OP_RMS_NORM, 0, norm, "void(size,void)", "can't be read");
+    add_bare(set, PERIGEE_OP_RMS_NORM, 0, norm, "void(size,)", "can't be read");
+    add_bare(set, PERIGEE_OP_RMS_NORM, 0, norm,
+             "void(size,size,size,size,size,size,size,size,size,size,size,size,size,size,size,size,size)", "can't be");
+    add_bare(set, PERIGEE_OP_RMS_NORM, f32, norm, BARE_NORM, "no other op does");
+    add_bare(set, PERIGEE_OP_SOFTMAX, 0, norm, BARE_NORM, "more than a bare function");
+    perigee_kernel_set_free(set);
+}
+END_TEST
+
 START_TEST(rows_of_a_set_are_checked) {
     perigee_kernel_set *set;
     ck_assert_int_eq(perigee_kernel_set_new(&set, NULL), PERIGEE_OK);
@@ -178,4 +343,6 @@ END_TEST
 
 PRG_SUITE("kernel_table", open_allocator, close_allocator, scalar_means_scalar, the_best_set_goes_first,
           precision_chooses_the_row, names_that_mean_nothing_are_refused, bad_plugins_leave_no_trace,
-          a_plugin_goes_before_what_is_built_in, rows_of_a_set_are_checked OPENBLAS_TESTS)
+          other_versions_of_a_row_are_taken, a_plugin_goes_before_what_is_built_in, signatures_of_rows_built_in,
+          a_bare_function_is_called_as_it_is, bare_functions_say_what_they_are,
+          rows_of_a_set_are_checked OPENBLAS_TESTS)

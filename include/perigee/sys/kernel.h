@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /** Version of the structs below. */
-#define PERIGEE_KERNEL_VERSION 1
+#define PERIGEE_KERNEL_VERSION 2
 
 /** How weights are stored. Numbers never change. */
 typedef enum perigee_dtype {
@@ -230,24 +230,31 @@ typedef struct perigee_mix_functions {
                 float *score, float *y);
 } perigee_mix_functions;
 
-/** A kernel. Strings and functions live as long as the row's origin does. */
+/**
+ * A kernel. Strings and functions live as long as the row's origin does.
+ *
+ * A signature is "result(type,type,...)" of the types void, ptr, const ptr, size, i32, u32, i64, u64, f32 and f64. It
+ * is what the row says of its function: a number of parameters, a type or a const that the op does not have is refused.
+ * Whether the machine code keeps to it can't be seen.
+ */
 typedef struct perigee_kernel_row {
-    size_t struct_size;    /**< sizeof(perigee_kernel_row) */
-    uint32_t op;           /**< perigee_op */
-    uint32_t dtype;        /**< perigee_dtype of the weights that it reads as they are stored */
-    uint32_t precision;    /**< perigee_precision */
-    uint32_t flags;        /**< perigee_kernel_flag */
-    uint64_t features;     /**< perigee_cpu_feature: all that it needs */
-    int32_t priority;      /**< of rows that fit equally well, the highest goes first */
-    uint32_t reserved;     /**< 0 */
-    double error_bound;    /**< of |y - exact| / sqrt(sum (w x)^2); 0 where it does not apply */
-    const char *name;      /**< as "matmul_bf16_avx512" */
-    const char *isa;       /**< as "avx512" */
-    const char *numerics;  /**< rows of one op and dtype with equal numerics give equal bits */
-    const char *signature; /**< of the main function, as "void(ptr,size,size,ptr,ptr,size,ptr,size,ptr)"; may be NULL */
-    size_t row_tile;       /**< work is split at multiples of it */
-    size_t token_tile;     /**< rows of activations that it takes at a time */
-    void *user;            /**< for HOST rows */
+    size_t struct_size;   /**< sizeof(perigee_kernel_row) */
+    uint32_t op;          /**< perigee_op */
+    uint32_t dtype;       /**< perigee_dtype of the weights that it reads as they are stored */
+    uint32_t precision;   /**< perigee_precision */
+    uint32_t flags;       /**< perigee_kernel_flag */
+    uint64_t features;    /**< perigee_cpu_feature: all that it needs */
+    int32_t priority;     /**< of rows that fit equally well, the highest goes first */
+    uint32_t reserved;    /**< 0 */
+    double error_bound;   /**< of |y - exact| / sqrt(sum (w x)^2); 0 where it does not apply */
+    const char *name;     /**< as "matmul_bf16_avx512" */
+    const char *isa;      /**< as "avx512" */
+    const char *numerics; /**< rows of one op and dtype with equal numerics give equal bits */
+    /** Of the main function: multiply (host in HOST rows) of products, the first one of other ops; may be NULL. */
+    const char *signature;
+    size_t row_tile;   /**< work is split at multiples of it; 0: 1 */
+    size_t token_tile; /**< rows of activations that it takes at a time; 0: 1 */
+    void *user;        /**< for HOST rows */
     union {
         perigee_kernel_fn functions[8];
         perigee_matmul_functions matmul;
@@ -260,6 +267,13 @@ typedef struct perigee_kernel_row {
         perigee_attention_functions attention;
         perigee_mix_functions mix;
     } run; /**< the functions of `op` */
+    /**
+     * A bare function in place of `run`, called as it is; `signature` says its type and must be there. For ops of one
+     * function it is that one. PERIGEE_OP_MATMUL: "void(const ptr,size,size,const ptr,size,size,ptr,size)" of w, first,
+     * count, x, ldx, m, y, ldy as perigee_transposed_functions.multiply has them, for
+     * y[t * ldy + r] = sum over c of w[first + r, c] x[t * ldx + c]. Not for PERIGEE_OP_SOFTMAX. Since version 2.
+     */
+    perigee_kernel_fn function;
 } perigee_kernel_row;
 
 /** What a plugin is given. */
@@ -276,7 +290,8 @@ typedef struct perigee_kernel_registry {
 /**
  * A plugin is a shared object that exports a function of this type under the name "perigee_kernel_plugin". It adds its
  * rows and returns 0; any other value refuses, and nothing of it stays. Its file stays loaded as long as a table uses
- * it.
+ * it. It may also export the version that it was built for, as `const uint32_t perigee_kernel_plugin_version =
+ * PERIGEE_KERNEL_VERSION;`: one that the library doesn't know is refused before the function is called.
  */
 typedef int32_t (*perigee_kernel_plugin_fn)(const perigee_kernel_registry *registry);
 

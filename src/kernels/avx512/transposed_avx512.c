@@ -105,7 +105,7 @@ INLINE void multiply(weight_kind kind, const perigee_matrix *w, size_t first, si
         .name = "transposed_" #type "_avx512",                                                                         \
         .isa = "avx512",                                                                                               \
         .numerics = "float32, one chain",                                                                              \
-        .signature = "void(ptr,size,size,ptr,size,size,ptr,size)",                                                     \
+        .signature = "void(const ptr,size,size,const ptr,size,size,ptr,size)",                                         \
         .row_tile = 1,                                                                                                 \
         .token_tile = TOKENS,                                                                                          \
         .run.transposed = {multiply_##type},                                                                           \

@@ -37,7 +37,7 @@ static void multiply(const perigee_matrix *w, size_t first, size_t count, const 
         .name = "transposed_" #type "_scalar",                                                                         \
         .isa = "scalar",                                                                                               \
         .numerics = "float32, one chain",                                                                              \
-        .signature = "void(ptr,size,size,ptr,size,size,ptr,size)",                                                     \
+        .signature = "void(const ptr,size,size,const ptr,size,size,ptr,size)",                                         \
         .row_tile = 1,                                                                                                 \
         .token_tile = 1,                                                                                               \
         .run.transposed = {multiply},                                                                                  \

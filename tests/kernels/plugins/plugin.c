@@ -1,5 +1,9 @@
-/* One source for several plugins; which one is a macro of the build. */
+/* One source for several plugins; which one is a macro of the build: PLUGIN_GOOD, or what is bad about it. */
+#include <string.h>
+
 #include "perigee/sys/kernel.h"
+
+#define SHOWN __attribute__((visibility("default")))
 
 static size_t none(size_t k) {
     (void)k;
@@ -25,33 +29,119 @@ static void multiply(const perigee_matrix *w, size_t first, size_t count, const 
     }
 }
 
-#ifndef PLUGIN_EMPTY
-__attribute__((visibility("default"))) int32_t perigee_kernel_plugin(const perigee_kernel_registry *registry);
+#ifdef PLUGIN_HOST
+static int32_t host(void *user, const perigee_matrix *w, size_t first, size_t count, const float *x, size_t ldx,
+                    size_t m, float *y, size_t ldy) {
+    (void)user, (void)w, (void)first, (void)count, (void)x, (void)ldx, (void)m, (void)y, (void)ldy;
+    return 1;
+}
+#endif
+
+#if defined(PLUGIN_VERSION_TO_COME)
+SHOWN const uint32_t perigee_kernel_plugin_version = PERIGEE_KERNEL_VERSION + 1;
+#elif defined(PLUGIN_VERSION_NONE)
+SHOWN const uint32_t perigee_kernel_plugin_version = 0;
+#else
+SHOWN const uint32_t perigee_kernel_plugin_version = PERIGEE_KERNEL_VERSION;
+#endif
+
+/* A row of a version of the struct that is not there yet. */
+typedef struct larger_row {
+    perigee_kernel_row row;
+    void *member;
+} larger_row;
+
+#ifdef PLUGIN_NO_SYMBOL
+#define perigee_kernel_plugin another_name
+#endif
+SHOWN int32_t perigee_kernel_plugin(const perigee_kernel_registry *registry);
 
 int32_t perigee_kernel_plugin(const perigee_kernel_registry *registry) {
-    perigee_kernel_row row = {
-        .struct_size = sizeof row,
+    larger_row larger;
+    memset(&larger, 0, sizeof larger);
+    perigee_kernel_row *row = &larger.row;
+    *row = (perigee_kernel_row){
+        .struct_size = sizeof *row,
         .op = PERIGEE_OP_MATMUL,
         .dtype = PERIGEE_DTYPE_F16,
         .error_bound = 1e-3,
         .name = "sevens",
         .isa = "none",
         .numerics = "sevens",
+        .signature = "void(const ptr, size, size, const ptr, const ptr, size, ptr, size, ptr)",
         .row_tile = 1,
         .token_tile = 1,
         .run.matmul = {none, pack, scratch, multiply, NULL},
     };
-    int32_t result = registry->add(registry->self, &row);
-#ifdef PLUGIN_SHORT
-    row.struct_size = 16;
-    result = registry->add(registry->self, &row);
-#endif
-#ifdef PLUGIN_REFUSING
-    result = 3;
-#endif
-    return result;
-}
+    int32_t result = registry->add(registry->self, row);
+    row->name = "another";
+    int32_t expected = 1; /* that the next row be refused */
+#if defined(PLUGIN_SHORT)
+    row->struct_size = 16;
+#elif defined(PLUGIN_ENDLESS)
+    row->struct_size = SIZE_MAX;
+#elif defined(PLUGIN_LARGER)
+    row->struct_size = sizeof larger;
+    larger.member = &larger;
+#elif defined(PLUGIN_LARGER_ZERO)
+    row->struct_size = sizeof larger;
+    expected = 0;
+#elif defined(PLUGIN_FIRST_VERSION) /* which had neither a bare function nor const in its signatures */
+    row->struct_size = offsetof(perigee_kernel_row, function);
+    row->function = (perigee_kernel_fn)multiply;
+    row->signature = "void(ptr,size,size,ptr,ptr,size,ptr,size,ptr)";
+    expected = 0;
+#elif defined(PLUGIN_ARITY)
+    row->signature = "void(const ptr,size,size,const ptr,const ptr,size,ptr,size)";
+#elif defined(PLUGIN_TYPE)
+    row->signature = "void(const ptr,size,size,const ptr,const ptr,i32,ptr,size,ptr)";
+#elif defined(PLUGIN_CONST)
+    row->signature = "void(const ptr,size,size,ptr,const ptr,size,ptr,size,ptr)";
+#elif defined(PLUGIN_RESULT)
+    row->signature = "i32(const ptr,size,size,const ptr,const ptr,size,ptr,size,ptr)";
+#elif defined(PLUGIN_UNREADABLE)
+    row->signature = "void(const ptr,size_t)";
+#elif defined(PLUGIN_UNSIGNED)
+    memset(&row->run, 0, sizeof row->run);
+    row->function = (perigee_kernel_fn)multiply;
+    row->signature = NULL;
+#elif defined(PLUGIN_BARE_AND_MORE)
+    row->function = (perigee_kernel_fn)multiply;
+#elif defined(PLUGIN_NULL)
+    row->run.matmul.pack = NULL;
+#elif defined(PLUGIN_EMPTY)
+    memset(&row->run, 0, sizeof row->run);
+    row->op = PERIGEE_OP_KDA;
+    row->dtype = PERIGEE_DTYPE_NONE;
+    row->signature = NULL;
+#elif defined(PLUGIN_OP)
+    row->op = 31;
+#elif defined(PLUGIN_DTYPE)
+    row->dtype = 63;
+#elif defined(PLUGIN_NAMELESS)
+    row->name = NULL;
+#elif defined(PLUGIN_HOST)
+    row->flags = PERIGEE_KERNEL_HOST;
+    row->signature = NULL;
+    row->run.matmul.host = host;
+#elif defined(PLUGIN_DUPLICATE)
+    row->name = "sevens";
+    expected = 0;
+#elif defined(PLUGIN_BUILT_IN)
+    row->name = "matmul_f16_scalar";
+    expected = 0;
+#elif defined(PLUGIN_REFUSING)
+    return 3;
 #else
-void (*const unused[])(void) = {(void (*)(void))none, (void (*)(void))pack, (void (*)(void))scratch,
-                                (void (*)(void))multiply};
+    return result;
 #endif
+    const int32_t second = registry->add(registry->self, row);
+    if ((second != 0) != expected) {
+        return 100;
+    }
+#ifdef PLUGIN_NULL
+    return registry->add(registry->self, NULL) ? 0
+                                               : 101; /* it takes nothing more, and what it returns does not matter */
+#endif
+    return result ? result : second;
+}

@@ -1151,7 +1151,7 @@ func Perigee_option_count() (_swig_ret int64) {
 	return swig_r
 }
 
-const PERIGEE_KERNEL_VERSION int = 1
+const PERIGEE_KERNEL_VERSION int = 2
 const PERIGEE_KDA_PANEL int = 64
 const PERIGEE_ATTENTION_GROUP int = 6
 const PERIGEE_ATTENTION_KEYS int = 64

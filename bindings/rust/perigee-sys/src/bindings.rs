@@ -106,7 +106,7 @@ pub struct perigee_allocator {
     pub user: *mut c_void,
     pub release: Option<unsafe extern "C" fn(*mut c_void)>,
 }
-pub const PERIGEE_KERNEL_VERSION: c_int = 1;
+pub const PERIGEE_KERNEL_VERSION: c_int = 2;
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct perigee_dtype(pub c_uint);
@@ -297,6 +297,7 @@ pub struct perigee_kernel_row {
     pub token_tile: usize,
     pub user: *mut c_void,
     pub run: perigee_kernel_row_run,
+    pub function: perigee_kernel_fn,
 }
 #[repr(C)]
 #[derive(Clone, Copy)]

@@ -190,7 +190,7 @@ fn layout() {
     assert!(offset!(perigee_sys::perigee_attention_functions, tile) == 0);
     assert!(size_of::<perigee_sys::perigee_mix_functions>() == 8 && align_of::<perigee_sys::perigee_mix_functions>() == 8);
     assert!(offset!(perigee_sys::perigee_mix_functions, mix) == 0);
-    assert!(size_of::<perigee_sys::perigee_kernel_row>() == 168 && align_of::<perigee_sys::perigee_kernel_row>() == 8);
+    assert!(size_of::<perigee_sys::perigee_kernel_row>() == 176 && align_of::<perigee_sys::perigee_kernel_row>() == 8);
     assert!(offset!(perigee_sys::perigee_kernel_row, struct_size) == 0);
     assert!(offset!(perigee_sys::perigee_kernel_row, op) == 8);
     assert!(offset!(perigee_sys::perigee_kernel_row, dtype) == 12);
@@ -208,6 +208,7 @@ fn layout() {
     assert!(offset!(perigee_sys::perigee_kernel_row, token_tile) == 88);
     assert!(offset!(perigee_sys::perigee_kernel_row, user) == 96);
     assert!(offset!(perigee_sys::perigee_kernel_row, run) == 104);
+    assert!(offset!(perigee_sys::perigee_kernel_row, function) == 168);
     assert!(size_of::<perigee_sys::perigee_kernel_registry>() == 40 && align_of::<perigee_sys::perigee_kernel_registry>() == 8);
     assert!(offset!(perigee_sys::perigee_kernel_registry, struct_size) == 0);
     assert!(offset!(perigee_sys::perigee_kernel_registry, version) == 8);
