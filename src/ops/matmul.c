@@ -1,9 +1,11 @@
 /* Products of activations with weights, over threads.
  *
  * Neighbouring jobs whose rows pack alike make a section: distinct activations are packed once, then threads share the
- * jobs' rows by cost. An output is computed whole by one thread, so its bits don't depend on who computes it. */
+ * jobs' rows by cost: most of them in equal parts, the rest in ever smaller ones for whoever comes first, as cores are
+ * never equally fast. An output is computed whole by one thread, so its bits don't depend on who computes it. */
 #include <assert.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/checked_math.h"
@@ -14,7 +16,9 @@
 enum {
     SIDE_FLOATS = 1 << 16, /* of a block of results on the side, at least BLOCK_ROWS rows of it */
     BLOCK_ROWS = 96,
-    PACK_ALONE = 1 << 14 /* floats that are packed faster than threads wake */
+    PACK_ALONE = 1 << 14,  /* floats that are packed faster than threads wake */
+    ROUNDS = 5,            /* of parts that threads take, */
+    LEAST_PART = 128 << 10 /* none smaller than this by its cost: what is read ahead at its end is read in vain */
 };
 
 typedef struct product {
@@ -46,6 +50,8 @@ typedef struct section {
     source *sources;
     size_t source_count, source_rows;
     double cost;
+    size_t rounds;      /* a round is one part for each thread */
+    atomic_size_t next; /* part to take, behind the first round */
     prg_gate gate;
     const perigee_kernel_row *gated;
     float *y; /* WEIGHTED */
@@ -269,24 +275,46 @@ static void run_weighted(section *s, size_t i, size_t from, size_t to, char *scr
     }
 }
 
-static void multiply_share(void *argument, size_t index, size_t count) {
-    section *s = argument;
-    char *scratch = s->scratch + index * s->scratch_bytes;
-    const double from = s->cost * (double)index / (double)count;
-    const double to = index + 1 == count ? INFINITY : s->cost * (double)(index + 1) / (double)count;
+/* Where a part begins, as a share of the section's cost. The first round covers three quarters of it, each later one
+ * half of what is left, the last one all. */
+static double part_begin(const section *s, size_t part, size_t threads) {
+    const size_t round = part / threads;
+    if (round >= s->rounds) {
+        return 1;
+    }
+    double begin = 0, width = s->rounds > 1 ? 0.75 : 1;
+    for (size_t r = 0; r < round; r++) {
+        begin += width;
+        width = r + 2 < s->rounds ? (1 - begin) / 2 : 1 - begin;
+    }
+    return begin + width * (double)(part % threads) / (double)threads;
+}
+
+/* Rounds whose parts are not too small. */
+static size_t count_rounds(const section *s, size_t threads) {
+    size_t rounds = 1;
+    double width = 0.25;
+    while (threads > 1 && rounds < ROUNDS && s->cost * width >= (double)threads * LEAST_PART) {
+        width /= 2;
+        rounds++;
+    }
+    return rounds;
+}
+
+static void multiply_part(section *s, double from, double to, char *scratch) {
     for (size_t i = 0; i < s->n; i++) {
         const product *p = &s->products[i];
         size_t first, last;
         if (p->x->m == 0) {
             continue;
         }
-        if (s->kind == WEIGHTED) { /* every thread has its own columns of y, in all jobs */
-            const size_t tiles = (p->count + BLOCK_ROWS / 8 - 1) / (BLOCK_ROWS / 8);
-            first = prg_min(p->count, tiles * index / count * (BLOCK_ROWS / 8));
-            last = prg_min(p->count, tiles * (index + 1) / count * (BLOCK_ROWS / 8));
+        if (s->kind == WEIGHTED) { /* a part has its own columns of y, in all jobs */
+            const size_t tile = BLOCK_ROWS / 8, tiles = (p->count + tile - 1) / tile;
+            first = prg_min(p->count, (size_t)((double)tiles * from) * tile);
+            last = prg_min(p->count, (size_t)((double)tiles * to) * tile);
         } else {
-            first = rows_before(p, from);
-            last = rows_before(p, to);
+            first = rows_before(p, s->cost * from);
+            last = to < 1 ? rows_before(p, s->cost * to) : p->count;
         }
         if (first >= last) {
             continue;
@@ -298,6 +326,15 @@ static void multiply_share(void *argument, size_t index, size_t count) {
         } else {
             run_gated(s, i, first, last, scratch);
         }
+    }
+}
+
+static void multiply_share(void *argument, size_t index, size_t count) {
+    section *s = argument;
+    char *scratch = s->scratch + index * s->scratch_bytes;
+    for (size_t part = index; part < s->rounds * count;) {
+        multiply_part(s, part_begin(s, part, count), part_begin(s, part + 1, count), scratch);
+        part = count + atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed);
     }
 }
 
@@ -333,9 +370,12 @@ static perigee_status run_section(section *s, perigee_error **err) {
     }
     count_cost(s);
     pack(s);
+    s->rounds = 1;
+    atomic_init(&s->next, 0);
     if (s->host) {
         multiply_share(s, 0, 1);
     } else {
+        s->rounds = count_rounds(s, threads);
         prg_pool_run(exec->pool, multiply_share, s);
     }
     if (s->failure != 0) {
