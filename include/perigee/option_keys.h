@@ -6,7 +6,7 @@
 typedef enum perigee_option {
     PERIGEE_OPTION_THREADS = 1, /**< threads of a step; 0: one for each usable core */
     PERIGEE_OPTION_CPUS = 2, /**< processors to bind threads to, as 0,2-5; empty: unbound */
-    PERIGEE_OPTION_KERNELS = 3, /**< kernel table: auto, scalar, avx2, avx512, neon */
+    PERIGEE_OPTION_KERNELS = 3, /**< kernel table: auto, scalar, avx2, avx512, amx, neon */
     PERIGEE_OPTION_PRECISION = 4, /**< precision of products: exact, balanced, fast */
     PERIGEE_OPTION_LOG_LEVEL = 5, /**< 0 nothing, 1 errors, 2 warnings, 3 information, 4 all */
     PERIGEE_OPTION_PLUGINS = 6, /**< kernel plugins to load: paths separated by colons */

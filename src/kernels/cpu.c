@@ -12,7 +12,8 @@ static uint64_t saved_registers(void) {
 }
 
 uint64_t prg_cpu_features(void) {
-    const uint64_t ymm = 0x6, zmm = 0xe6; /* XCR0: SSE and AVX; and opmask, both halves of ZMM */
+    /* XCR0: SSE and AVX; and opmask, both halves of ZMM; and configuration and data of tiles */
+    const uint64_t ymm = 0x6, zmm = 0xe6, tiles = 0x60000;
     unsigned a, b, c, d;
     uint64_t features = 0;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_AVX)) {
@@ -26,6 +27,7 @@ uint64_t prg_cpu_features(void) {
     if ((saved & ymm) == ymm && (leaf_1 & fma_f16c) == fma_f16c && (b & bit_AVX2)) {
         features |= PERIGEE_CPU_AVX2;
     }
+    const unsigned amx = 1u << 22 | 1u << 24, leaf_7 = d; /* BF16, TILE */
     const unsigned avx512 = bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ;
     if (features && (saved & zmm) == zmm && (b & avx512) == avx512) {
         features |= PERIGEE_CPU_AVX512;
@@ -34,6 +36,9 @@ uint64_t prg_cpu_features(void) {
         }
         if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 5)) {
             features |= PERIGEE_CPU_AVX512_BF16;
+            if ((saved & tiles) == tiles && (leaf_7 & amx) == amx) {
+                features |= PERIGEE_CPU_AMX_BF16;
+            }
         }
     }
     return features;

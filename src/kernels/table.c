@@ -8,6 +8,7 @@
 #include "kernels/kernel_set.h"
 #include "kernels/plugin.h"
 #include "kernels/rows.h"
+#include "os/machine.h"
 
 enum { OPS = 32, DTYPES = 64 };
 
@@ -31,6 +32,7 @@ struct prg_kernel_table {
     entry *entries;
     size_t count;
     uint32_t precision;
+    enum { TILES_NOT_ASKED, TILES_ALLOWED, TILES_REFUSED } tiles;
     const entry *used[OPS][DTYPES];
 };
 
@@ -43,15 +45,28 @@ static const struct {
     {"avx2", PERIGEE_CPU_AVX2, PERIGEE_CPU_AVX2},
     {"avx512", PERIGEE_CPU_AVX512,
      PERIGEE_CPU_AVX2 | PERIGEE_CPU_AVX512 | PERIGEE_CPU_AVX512_VNNI | PERIGEE_CPU_AVX512_BF16},
+    {"amx", PERIGEE_CPU_AMX_BF16, UINT64_MAX},
     {"neon", PERIGEE_CPU_NEON, PERIGEE_CPU_NEON | PERIGEE_CPU_DOTPROD},
 };
 
 static const char *const precisions[] = {"exact", "balanced", "fast"};
 
-static perigee_status choose_features(const char *kernels, uint64_t *features, perigee_error **err) {
+/* The system grants tiles to a process for good, at a price: so only a table that would have rows for them asks. */
+static bool may_use(prg_kernel_table *table, uint64_t features) {
+    if (!(features & PERIGEE_CPU_AMX_BF16)) {
+        return true;
+    }
+    if (table->tiles == TILES_NOT_ASKED) {
+        table->tiles = prg_os_allow_tiles() ? TILES_ALLOWED : TILES_REFUSED;
+    }
+    return table->tiles == TILES_ALLOWED;
+}
+
+static perigee_status choose_features(prg_kernel_table *table, const char *kernels, uint64_t *features,
+                                      perigee_error **err) {
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
         if (strcmp(sets[i].name, kernels) == 0) {
-            if (sets[i].needs & ~*features) {
+            if ((sets[i].needs & ~*features) || !may_use(table, sets[i].needs)) {
                 return prg_fail(err, PERIGEE_E_UNSUPPORTED, "kernels=%s: this processor or system can't run them",
                                 kernels);
             }
@@ -59,7 +74,7 @@ static perigee_status choose_features(const char *kernels, uint64_t *features, p
             return PERIGEE_OK;
         }
     }
-    return prg_fail(err, PERIGEE_E_ARGUMENT, "kernels=%s is none of auto, scalar, avx2, avx512, neon", kernels);
+    return prg_fail(err, PERIGEE_E_ARGUMENT, "kernels=%s is none of auto, scalar, avx2, avx512, amx, neon", kernels);
 }
 
 static perigee_status choose_precision(const char *precision, uint32_t *out, perigee_error **err) {
@@ -98,7 +113,7 @@ static perigee_status open_plugins(prg_kernel_table *table, const char *paths, u
 
 static void add_entry(prg_kernel_table *table, const perigee_kernel_row *row, const char *origin, bool foreign,
                       uint64_t features) {
-    if ((row->features & ~features) == 0) {
+    if ((row->features & ~features) == 0 && may_use(table, row->features)) {
         table->entries[table->count++] = (entry){row, origin, foreign};
     }
 }
@@ -182,7 +197,7 @@ perigee_status prg_kernel_table_new(prg_allocator *allocator, const char *kernel
     }
     table->allocator = allocator;
     table->set = prg_kernel_set_hold(set);
-    perigee_status status = choose_features(kernels, &features, err);
+    perigee_status status = choose_features(table, kernels, &features, err);
     if (status == PERIGEE_OK) {
         status = choose_precision(precision, &table->precision, err);
     }

@@ -8,9 +8,9 @@
 
 typedef struct prg_kernel_table prg_kernel_table;
 
-/* `kernels`: auto, scalar, avx2, avx512, neon: rows of that set and of the ones it builds on. `precision`: exact,
- * balanced, fast. `plugins`: paths separated by colons, or "". `set` may be NULL. A set that this processor can't run:
- * PERIGEE_E_UNSUPPORTED. */
+/* `kernels`: auto, scalar, avx2, avx512, amx, neon: rows of that set and of the ones it builds on. `precision`: exact,
+ * balanced, fast. Rows for tiles of AMX are left out where the system refuses tiles. `plugins`: paths separated by
+ * colons, or "". `set` may be NULL. A set that this processor can't run: PERIGEE_E_UNSUPPORTED. */
 perigee_status prg_kernel_table_new(prg_allocator *allocator, const char *kernels, const char *precision,
                                     const char *plugins, const perigee_kernel_set *set, prg_kernel_table **out,
                                     perigee_error **err);

@@ -83,6 +83,11 @@ START_TEST(avx512) {
 }
 END_TEST
 
+START_TEST(amx) {
+    check_table("amx");
+}
+END_TEST
+
 START_TEST(chosen) {
     check_table("auto");
 }
@@ -96,4 +101,4 @@ START_TEST(trace_in_chunks) {
 }
 END_TEST
 
-PRG_SUITE("golden", NULL, NULL, scalar, avx2, avx512, chosen, trace_in_chunks)
+PRG_SUITE("golden", NULL, NULL, scalar, avx2, avx512, amx, chosen, trace_in_chunks)

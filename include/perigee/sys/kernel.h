@@ -71,7 +71,8 @@ typedef enum perigee_cpu_feature {
     PERIGEE_CPU_AVX512_VNNI = 4, /**< and VNNI and VBMI */
     PERIGEE_CPU_AVX512_BF16 = 8, /**< and BF16 */
     PERIGEE_CPU_NEON = 16,
-    PERIGEE_CPU_DOTPROD = 32 /**< int8 dot products of ARMv8.2 */
+    PERIGEE_CPU_DOTPROD = 32, /**< int8 dot products of ARMv8.2 */
+    PERIGEE_CPU_AMX_BF16 = 64 /**< tiles of AMX, with BF16, and leave of the system: docs/api.md */
 } perigee_cpu_feature;
 
 /** Bits of perigee_kernel_row.flags. */

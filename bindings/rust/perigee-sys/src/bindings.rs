@@ -159,6 +159,7 @@ pub const PERIGEE_CPU_AVX512_VNNI: perigee_cpu_feature = perigee_cpu_feature(4);
 pub const PERIGEE_CPU_AVX512_BF16: perigee_cpu_feature = perigee_cpu_feature(8);
 pub const PERIGEE_CPU_NEON: perigee_cpu_feature = perigee_cpu_feature(16);
 pub const PERIGEE_CPU_DOTPROD: perigee_cpu_feature = perigee_cpu_feature(32);
+pub const PERIGEE_CPU_AMX_BF16: perigee_cpu_feature = perigee_cpu_feature(64);
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct perigee_kernel_flag(pub c_uint);

@@ -115,6 +115,7 @@ fn layout() {
     assert!(perigee_sys::PERIGEE_CPU_AVX512_BF16.0 == 8u32);
     assert!(perigee_sys::PERIGEE_CPU_NEON.0 == 16u32);
     assert!(perigee_sys::PERIGEE_CPU_DOTPROD.0 == 32u32);
+    assert!(perigee_sys::PERIGEE_CPU_AMX_BF16.0 == 64u32);
     assert!(perigee_sys::PERIGEE_KERNEL_NONDETERMINISTIC.0 == 1u32);
     assert!(perigee_sys::PERIGEE_KERNEL_HOST.0 == 2u32);
     assert!(size_of::<perigee_sys::perigee_matmul_functions>() == 40 && align_of::<perigee_sys::perigee_matmul_functions>() == 8);
