@@ -52,7 +52,7 @@ wants 2 eval "$model"
 wants 2 eval "$model" "$work/text" --stream --window 5
 wants 2 eval "$model" "$work/text" --against "$model" --against-kernels scalar
 wants 1 eval "$model" "$work/absent"
-wants 1 eval "$model" "$work/text" --against-kernels no_such_table
+wants 2 eval "$model" "$work/text" --against-kernels no_such_table
 wants 1 eval "$model" "$work/text" --stream --context 64
 : > "$work/empty"
 wants 1 eval "$model" "$work/empty"
