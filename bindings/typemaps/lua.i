@@ -1,3 +1,4 @@
+#pragma SWIG nowarn=314 /* fields that are keywords of Lua; no class has them */
 %include "typemaps/lua/support.i"
 %include "typemaps/lua/objects_code.i"
 %include "typemaps/lua/text_code.i"

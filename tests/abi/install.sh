@@ -16,3 +16,13 @@ if grep -rlF -e "$build" -e /opt/perigee "$lib/pkgconfig" "$lib/cmake" "$out/inc
     echo "these name where they were built or installed" >&2
     exit 1
 fi
+# the installed program has nano-k3 at hand, and takes the installed one
+if [ -x "$out/bin/perigee" ] && [ -d "$out/share/perigee/models/nano-k3" ]; then
+    moved=$out/share/perigee/models/nano-k3/config.json
+    wrote=$(cd / && "$out/bin/perigee" run --prompt "And it came" --max-tokens 4 --json)
+    echo "$wrote" | grep -q '"finish": "length"' || { echo "$wrote" >&2; exit 1; }
+    mv "$moved" "$moved.away"
+    ! (cd / && "$out/bin/perigee" run --prompt "And it came" --max-tokens 4) 2> "$out.error"
+    mv "$moved.away" "$moved"
+    grep -qF "$out/bin/../share/perigee/models/nano-k3/config.json" "$out.error" || { cat "$out.error" >&2; exit 1; }
+fi
