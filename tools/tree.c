@@ -176,14 +176,19 @@ int tree_print(const cli_args *args, const perigee_description *description) {
     return status;
 }
 
-enum { LINE = 20, PAD = 10, TITLE = 30, WIDTH = 940 };
+enum { LINE = 20, PAD = 10, TITLE = 30, ABOUT = 290, WIDTH = 940 };
+
+/* Boxes keep away from what is above and below them; lines stand close together. */
+static int gap_before(const block *b, size_t child) {
+    return child > 0 && (!b->children[child]->part.name || !b->children[child - 1]->part.name) ? PAD : 0;
+}
 
 static int height_of(const block *b) {
     int height = LINE;
     if (!b->part.name) {
         height = TITLE + PAD;
         for (size_t i = 0; i < b->count; i++) {
-            height += height_of(b->children[i]) + (b->children[i]->part.name ? 0 : PAD);
+            height += gap_before(b, i) + height_of(b->children[i]);
         }
     }
     return height;
@@ -212,7 +217,7 @@ static void put_block(FILE *file, const block *b, int x, int y, int width, unsig
         char about[400];
         snprintf(about, sizeof about, "%s %s  %s", b->part.shape, b->part.stored, b->part.title);
         put_text(file, x + 4, y + 14, "part", "start", b->label);
-        put_text(file, x + 220, y + 14, "about", "start", about);
+        put_text(file, ABOUT, y + 14, "about", "start", about);
         put_text(file, x + width - 4, y + 14, "count", "end", cli_number(b->total));
         return;
     }
@@ -222,8 +227,9 @@ static void put_block(FILE *file, const block *b, int x, int y, int width, unsig
     put_text(file, x + width - PAD - 4, y + 20, "count", "end", cli_number(b->total));
     y += TITLE;
     for (size_t i = 0; i < b->count; i++) {
+        y += gap_before(b, i);
         put_block(file, b->children[i], x + PAD, y, width - 2 * PAD, depth + 1);
-        y += height_of(b->children[i]) + (b->children[i]->part.name ? 0 : PAD);
+        y += height_of(b->children[i]);
     }
 }
 

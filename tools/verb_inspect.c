@@ -86,7 +86,9 @@ static void print_plan(const perigee_plan *p) {
     print_bytes("available", p->available_bytes);
     printf("%-24s %24s\n", "longest position", cli_number(p->context));
     printf("%-24s %24s\n", "prefill chunk", cli_number(p->chunk));
-    printf("%s\n", p->fits ? "It fits in memory." : "It does not fit in memory.");
+    printf("%s\n", !p->fits    ? "It does not fit in memory."
+                   : p->mapped ? "Its weights are read from the file as they are needed; all else fits in memory."
+                               : "It fits in memory.");
 }
 
 static int show(const cli_args *args, const cli_host *host, const perigee_description *description) {

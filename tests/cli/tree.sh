@@ -23,6 +23,8 @@ for family in kimi_k3 moonlight; do
     same "$(grep -c '<rect' "$work/svg")" "$((blocks + 1))" "boxes"
     same "$(grep -c 'class="part"' "$work/svg")" "$(wc -l < "$work/components")" "components"
     same "$(grep -c '^<text[^<>]*>[^<>]*</text>$' "$work/svg")" "$(grep -c '<text ' "$work/svg")" "texts"
+    # no box touches the line above it
+    awk -F '"' '/class="part"/ { line = $4 } /<rect x/ { if (line && $4 - line < 12) exit 1; line = 0 }' "$work/svg" || fail "a box on a line"
     tail -1 "$work/svg" | grep -qx '</svg>'
 done
 grep -q 'multi-head latent attention × 5 ' "$work/tree" # moonlight has no other
