@@ -16,6 +16,10 @@ size_t prg_layer_kda_floats(const prg_kda_weights *w) {
     return prg_kda_state_floats(&w->op) + 3 * history_floats(w);
 }
 
+size_t prg_layer_kda_square(const prg_kda_weights *w) {
+    return prg_kda_square_floats(&w->op);
+}
+
 /* What the recurrence takes in, before convolution: each [m, heads * dim], beta [m, heads]. */
 typedef struct kda_rows {
     float *q, *k, *v, *f, *beta, *out;
@@ -69,10 +73,11 @@ static perigee_status project(const prg_pass *pass, const prg_kda_weights *w, co
 static void convolve(const prg_pass *pass, const prg_kda_weights *w, const prg_segment *s, const kda_rows *rows,
                      float *aside) {
     const size_t width = width_of(w), floats = history_floats(w), begin = prg_kda_state_floats(&w->op);
+    const size_t tail = begin - prg_kda_square_floats(&w->op);
     float *u[] = {rows->q, rows->k, rows->v};
     for (size_t i = 0; i < 3; i++) {
         const float *history = s->state + begin + i * floats;
-        float *next = s->next + begin + i * floats;
+        float *next = s->next_tail + tail + i * floats;
         if (history == next && floats > 0) {
             history = memcpy(aside, history, floats * sizeof *aside);
         }
@@ -81,7 +86,7 @@ static void convolve(const prg_pass *pass, const prg_kda_weights *w, const prg_s
     }
 }
 
-static perigee_status recur(const prg_pass *pass, const prg_kda_weights *w, const kda_rows *rows, perigee_error **err) {
+static perigee_status recur(prg_pass *pass, const prg_kda_weights *w, const kda_rows *rows, perigee_error **err) {
     const prg_exec *exec = &pass->exec;
     const size_t width = width_of(w);
     float *aside = prg_layer_take(exec, history_floats(w), sizeof *aside, err);
@@ -92,7 +97,7 @@ static perigee_status recur(const prg_pass *pass, const prg_kda_weights *w, cons
     for (size_t i = 0; i < pass->n; i++) {
         const prg_segment *s = &pass->segments[i];
         convolve(pass, w, s, rows, aside);
-        parts[i] = (prg_kda_part){s->row, s->m, s->state, s->next};
+        parts[i] = (prg_kda_part){s->row, s->m, s->state, s->next, s->next_tail};
     }
     const prg_kda_input in = {.q = rows->q,
                               .k = rows->k,
@@ -104,6 +109,7 @@ static perigee_status recur(const prg_pass *pass, const prg_kda_weights *w, cons
                               .out = rows->out,
                               .ldo = width};
     prg_kda_run(exec, &w->op, &in, parts, pass->n);
+    pass->recurrences++;
     return PERIGEE_OK;
 }
 

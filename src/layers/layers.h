@@ -11,7 +11,7 @@
 #include "ops/ops.h"
 #include "store/store.h"
 
-/* Consecutive tokens of one sequence: rows [row, row + m) of the pass, at positions first … . The last three are those
+/* Consecutive tokens of one sequence: rows [row, row + m) of the pass, at positions first … . The last four are those
  * of the layer at hand. */
 typedef struct prg_segment {
     size_t row, m;
@@ -19,6 +19,7 @@ typedef struct prg_segment {
     prg_latents cache;  /* MLA: holds positions below `first` and has room for m more */
     const float *state; /* KDA: prg_layer_kda_floats() before these tokens */
     float *next;        /* KDA: after them; may be `state` */
+    float *next_tail;   /* KDA: where all but S goes then: prg_layer_kda_square() floats behind `next`, or elsewhere */
 } prg_segment;
 
 typedef struct prg_pass {
@@ -29,6 +30,7 @@ typedef struct prg_pass {
     prg_segment *segments;
     size_t n;
     int64_t expert_reads; /* routed experts pinned */
+    size_t recurrences;   /* KDA layers whose states have moved on */
 } prg_pass;
 
 /* y += attention(x). */
@@ -36,6 +38,9 @@ perigee_status prg_layer_mla(prg_pass *pass, const prg_mla_weights *w, const flo
 perigee_status prg_layer_kda(prg_pass *pass, const prg_kda_weights *w, const float *x, float *y, perigee_error **err);
 /* Floats of state of one sequence: the recurrence, then the last inputs of the convolutions of q, k and v. */
 size_t prg_layer_kda_floats(const prg_kda_weights *w);
+/* Floats of S, which come first. What is behind them is small: a token may leave it in another place, so that it can be
+ * taken back (prg_kda_take_back()). */
+size_t prg_layer_kda_square(const prg_kda_weights *w);
 
 /* y += mlp(x), for the m rows of the pass. */
 perigee_status prg_layer_mlp(prg_pass *pass, const prg_mlp_weights *w, prg_gate act, const float *x, float *y,

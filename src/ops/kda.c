@@ -17,16 +17,34 @@ size_t prg_kda_state_floats(const prg_kda *kda) {
     return kda->heads * kda->dim * (kda->dim + 3);
 }
 
+size_t prg_kda_square_floats(const prg_kda *kda) {
+    return kda->heads * kda->dim * kda->dim;
+}
+
+void prg_kda_take_back(const prg_kda *kda, float *state) {
+    float *pending = state + prg_kda_square_floats(kda);
+    for (size_t h = 0; h < kda->heads; h++, pending += 3 * kda->dim) {
+        for (size_t i = 0; i < kda->dim; i++) {
+            pending[i] = 0;
+            pending[kda->dim + i] = 1;
+            pending[2 * kda->dim + i] = -0.0f; /* 0 times it added to -0 is -0 still */
+        }
+    }
+}
+
 static void run_head(const kda_call *c, const prg_kda_part *part, size_t head, float *scratch) {
     const prg_kda *kda = c->kda;
     const prg_kda_input *in = c->in;
-    size_t n = kda->dim, square = head * n * n, pending = kda->heads * n * n + head * 3 * n;
-    if (part->m == 0 && part->next == part->state) {
-        return;
-    }
+    size_t n = kda->dim, square = head * n * n, all = kda->heads * n * n;
+    const float *pending = part->state + all + head * 3 * n;
+    float *next_pending = (part->next_pending ? part->next_pending : part->next + all) + head * 3 * n;
     if (part->m == 0) {
-        memcpy(part->next + square, part->state + square, n * n * sizeof(float));
-        memcpy(part->next + pending, part->state + pending, 3 * n * sizeof(float));
+        if (part->next != part->state) {
+            memcpy(part->next + square, part->state + square, n * n * sizeof(float));
+        }
+        if (next_pending != pending) {
+            memcpy(next_pending, pending, 3 * n * sizeof(float));
+        }
         return;
     }
     size_t at = part->row * in->ld + head * n;
@@ -34,8 +52,8 @@ static void run_head(const kda_call *c, const prg_kda_part *part, size_t head, f
                            .m = part->m,
                            .state = part->state + square,
                            .next = part->next + square,
-                           .pending = part->state + pending,
-                           .next_pending = part->next + pending,
+                           .pending = pending,
+                           .next_pending = next_pending,
                            .q = in->q + at,
                            .k = in->k + at,
                            .v = in->v + at,

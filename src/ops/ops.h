@@ -183,11 +183,20 @@ typedef struct prg_kda {
  * empty state. */
 size_t prg_kda_state_floats(const prg_kda *kda);
 
+/* Floats of it that are S; what is pending stands behind them. */
+size_t prg_kda_square_floats(const prg_kda *kda);
+
 typedef struct prg_kda_part {
     size_t row, m;
-    const float *state; /* before */
-    float *next;        /* after the m tokens; may be `state` */
+    const float *state;  /* before */
+    float *next;         /* after the m tokens; may be `state` */
+    float *next_pending; /* where what is pending then goes, if not behind `next` */
 } prg_kda_part;
+
+/* A part of one token whose `next` was `state`, but whose next_pending was another place, took the token into the
+ * latter alone: S has what was pending before. Make the identity pending instead, and the state is what it was before
+ * the token, bit for bit in all that follows. */
+void prg_kda_take_back(const prg_kda *kda, float *state);
 
 /* q, k, v [m, heads * dim] after convolution (inside: L2 norm with 1e-6, q times dim^-0.5), f of the same shape (decay
  * before its bias), beta [m, heads] before the sigmoid; out [m, heads * dim]. */

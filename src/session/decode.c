@@ -133,6 +133,10 @@ static size_t schedule(prg_item *items, size_t n, size_t *count) {
     return rows;
 }
 
+static bool is_in_place(const prg_item *item) {
+    return item->n == 1 && !item->again;
+}
+
 static prg_run run_of(const prg_item *item) {
     perigee_session *s = item->session;
     const size_t m = item->scheduled, vocabulary = (size_t)s->model->config.vocabulary;
@@ -140,7 +144,10 @@ static prg_run run_of(const prg_item *item) {
                    .tokens = item->tokens + item->done,
                    .m = m,
                    .first = item->start + item->done,
-                   .in_place = item->again || item->done > 0,
+                   .way = is_in_place(item)               ? PRG_STATE_IN_PLACE
+                          : item->again || item->done > 0 ? PRG_STATE_ONWARD
+                                                          : PRG_STATE_ACROSS,
+                   .keep = item->done > 0,
                    .logits_row = m,
                    .logits = s->logits,
                    .trace = s->trace ? s->trace_values : NULL};
@@ -212,6 +219,24 @@ static void fail(prg_item *item, perigee_status status, perigee_error *error) {
     item->error = error;
 }
 
+/* The run of an item whose tokens are not taken in. */
+static void fail_run(prg_item *item, const prg_run *run, perigee_status status, perigee_error *error) {
+    if (run->way == PRG_STATE_IN_PLACE) {
+        prg_state_take_back(&item->session->state, run->moved);
+    }
+    fail(item, status, error);
+}
+
+static void succeed(prg_item *item, const prg_run *run) {
+    prg_recurrent *state = &item->session->state;
+    item->done += item->scheduled;
+    if (run->way == PRG_STATE_IN_PLACE) {
+        prg_state_commit(state);
+    }
+    const int at = run->way == PRG_STATE_IN_PLACE ? state->live : !state->live;
+    prg_checkpoints_note(item->session, item->start + item->done, state->copy[at]);
+}
+
 /* One pass over what is scheduled; items learn of it. */
 static void run_pass(perigee_model *model, prg_item *items, size_t n, prg_run *runs, size_t count, size_t rows,
                      perigee_cancel *cancel) {
@@ -232,7 +257,7 @@ static void run_pass(perigee_model *model, prg_item *items, size_t n, prg_run *r
         prg_run *run = &runs[used++];
         if (st != PERIGEE_OK) {
             perigee_error_free(run->error);
-            fail(item, st, copy_error(error));
+            fail_run(item, run, st, copy_error(error));
             continue;
         }
         perigee_error *stopped = NULL;
@@ -240,12 +265,10 @@ static void run_pass(perigee_model *model, prg_item *items, size_t n, prg_run *r
         if (run->status != PERIGEE_OK || traced != PERIGEE_OK) {
             const bool own = run->status != PERIGEE_OK;
             perigee_error_free(own ? stopped : run->error);
-            fail(item, own ? run->status : traced, own ? run->error : stopped);
+            fail_run(item, run, own ? run->status : traced, own ? run->error : stopped);
             continue;
         }
-        item->done += item->scheduled;
-        prg_checkpoints_note(item->session, item->start + item->done,
-                             run->session->state.copy[!run->session->state.live]);
+        succeed(item, run);
     }
     perigee_error_free(error);
 }
@@ -258,7 +281,9 @@ static void finish(prg_item *item) {
         memmove(s->tokens + item->start, item->tokens, item->done * sizeof *s->tokens);
         s->position = item->start + item->done;
         s->statistics.tokens += (int64_t)item->done;
-        s->state.live = s->state.layers > 0 ? !s->state.live : 0;
+        if (s->state.layers > 0 && !is_in_place(item)) {
+            s->state.live = !s->state.live;
+        }
     }
     if (item->status != PERIGEE_OK) {
         prg_cache_trim(&s->cache, s->position);

@@ -10,7 +10,7 @@
 typedef struct stack {
     perigee_model *model;
     prg_run *runs;
-    perigee_cancel *cancel; /* NULL while a stop would lose state */
+    perigee_cancel *cancel; /* NULL where a stop would lose state */
     prg_pass pass;
     float *x;              /* [m, hidden]: the running sum */
     float *normed;         /* what goes into a layer's half */
@@ -19,6 +19,7 @@ typedef struct stack {
     const float **shifted; /* the same from some row on */
     size_t banked;
     size_t mla, kda; /* layers of each kind passed */
+    float *kept;     /* states of the KDA layers passed as they were, or NULL */
 } stack;
 
 static perigee_status begin(stack *s, size_t n, perigee_error **err) {
@@ -80,8 +81,13 @@ static void bind(stack *s, bool is_kda) {
         if (is_kda) {
             prg_recurrent *state = &session->state;
             const size_t at = s->kda * state->floats;
-            segment->next = state->copy[!state->live] + at;
-            segment->state = s->runs[i].in_place ? segment->next : state->copy[state->live] + at;
+            float *live = state->copy[state->live] + at, *other = state->copy[!state->live] + at;
+            segment->state = s->runs[i].way == PRG_STATE_ONWARD ? other : live;
+            segment->next = s->runs[i].way == PRG_STATE_IN_PLACE ? live : other;
+            segment->next_tail = other + prg_kda_square_floats(&state->sizes);
+            if (s->kept) {
+                memcpy(s->kept + at, segment->state, state->floats * sizeof *s->kept);
+            }
         } else {
             segment->cache = prg_cache_layer(&session->cache, s->mla);
         }
@@ -311,6 +317,26 @@ static perigee_status run_head(stack *s, perigee_error **err) {
     return st;
 }
 
+/* A stop in the middle of a pass that goes on in place would lose the state that earlier passes of the step have made.
+ * A lone run sets it aside, layer by layer; several, which would need a copy each, are not stopped. */
+static perigee_status keep(stack *s, size_t n, perigee_error **err) {
+    bool any = false;
+    for (size_t i = 0; i < n; i++) {
+        any = any || (s->runs[i].keep && s->runs[i].session->state.layers > 0);
+    }
+    if (any && n == 1) {
+        s->kept = prg_layer_take(&s->pass.exec, prg_state_floats(&s->runs->session->state), sizeof *s->kept, err);
+        return s->kept ? PERIGEE_OK : PERIGEE_E_INTERNAL;
+    }
+    s->cancel = any ? NULL : s->cancel;
+    return PERIGEE_OK;
+}
+
+static void restore(const stack *s) {
+    const prg_recurrent *state = &s->runs->session->state;
+    memcpy(state->copy[!state->live], s->kept, s->kda * state->floats * sizeof *s->kept);
+}
+
 perigee_status prg_forward(perigee_model *model, prg_run *runs, size_t n, perigee_cancel *cancel,
                            prg_pass_statistics *statistics, perigee_error **err) {
     perigee_context *context = model->context;
@@ -320,14 +346,14 @@ perigee_status prg_forward(perigee_model *model, prg_run *runs, size_t n, perige
     for (size_t i = 0; i < n; i++) {
         runs[i].status = PERIGEE_OK;
         runs[i].error = NULL;
-        runs[i].traced = 0;
-        if (runs[i].in_place && runs[i].session->state.layers > 0) {
-            s.cancel = NULL;
-        }
+        runs[i].traced = runs[i].moved = 0;
     }
     const size_t mark = context->scratch.used;
     perigee_status st = begin(&s, n, err);
     size_t well = n;
+    if (st == PERIGEE_OK) {
+        st = keep(&s, n, err);
+    }
     if (st == PERIGEE_OK) {
         st = embed(&s, err);
     }
@@ -336,6 +362,12 @@ perigee_status prg_forward(perigee_model *model, prg_run *runs, size_t n, perige
     }
     if (st == PERIGEE_OK && well > 0) {
         st = run_head(&s, err);
+    }
+    if (st == PERIGEE_E_CANCELLED && s.kept) {
+        restore(&s);
+    }
+    for (size_t i = 0; i < n; i++) {
+        runs[i].moved = s.pass.recurrences;
     }
     statistics->expert_reads += s.pass.expert_reads;
     context->scratch.used = mark;

@@ -148,6 +148,8 @@ perigee_status prg_session_plan_make(const prg_config *config, const prg_kernel_
     if (plan.kda_layers > 0) {
         const prg_kda_weights w = kda_sizes(config);
         plan.kda_floats = prg_layer_kda_floats(&w);
+        plan.kda_heads = w.op.heads;
+        plan.kda_dim = w.op.dim;
     }
     plan.token_bytes = plan.latent_bytes * plan.mla_layers;
     const size_t blocks = (plan.context + PRG_CACHE_BLOCK - 1) / PRG_CACHE_BLOCK;
@@ -155,6 +157,9 @@ perigee_status prg_session_plan_make(const prg_config *config, const prg_kernel_
                        plan.context * sizeof(int32_t) + blocks * (sizeof(prg_cache_block *) + sizeof(void *)) +
                        (size_t)config->vocabulary * sizeof(float);
     plan.scratch_bytes = prg_pass_scratch(config, table, threads, plan.chunk, 1);
+    if (plan.chunk < plan.context) {
+        plan.scratch_bytes += prg_scratch_bytes(plan.kda_layers * plan.kda_floats, sizeof(float));
+    }
     *out = plan;
     return PERIGEE_OK;
 }

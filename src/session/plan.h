@@ -13,13 +13,14 @@ typedef struct prg_session_plan {
     size_t context, chunk;
     bool bf16;
     size_t mla_layers, kda_layers;
-    size_t latent_bytes;     /* of one token and layer */
-    size_t kda_floats;       /* of one layer: recurrence and convolution */
+    size_t latent_bytes; /* of one token and layer */
+    size_t kda_floats;   /* of one layer: recurrence and convolution */
+    size_t kda_heads, kda_dim;
     int64_t checkpoints;     /* bytes */
     size_t checkpoint_every; /* tokens */
     size_t fixed_bytes;      /* state twice, tables, one row of logits */
     size_t token_bytes;      /* cache, all layers */
-    size_t scratch_bytes;    /* of a pass of `chunk` rows */
+    size_t scratch_bytes;    /* of a pass of `chunk` rows, and of a copy of the state behind the chunk before */
 } prg_session_plan;
 
 /* Reads the options of PERIGEE_SCOPE_SESSION; others are not looked at. PERIGEE_E_RANGE: a context longer than the

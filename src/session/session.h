@@ -40,13 +40,22 @@ prg_latents prg_cache_layer(prg_cache *cache, size_t layer);
 size_t prg_cache_bytes(const prg_cache *cache);
 
 /* Recurrent and convolution state of all KDA layers, twice: a step reads `live` and writes the other, which takes its
- * place when the step is over. So a failed step has lost nothing. */
+ * place when the step is over. So a failed step has lost nothing. A step of one token goes on with S in place, and only
+ * what is small, behind S, goes to the other copy: it is copied back when the step is over, or the token taken back. */
 typedef struct prg_recurrent {
     size_t floats; /* of one layer */
     size_t layers;
+    prg_kda sizes; /* heads and dim */
     float *copy[2];
     int live;
 } prg_recurrent;
+
+/* How a pass moves a session's state on. */
+typedef enum prg_state_way {
+    PRG_STATE_ACROSS,  /* from the live copy to the other */
+    PRG_STATE_ONWARD,  /* in the other, where an earlier pass left it */
+    PRG_STATE_IN_PLACE /* one token: S in the live copy, the rest from there to the other */
+} prg_state_way;
 
 /* Copies of the recurrent state at earlier positions, ascending, to rewind to. */
 typedef struct prg_checkpoint {
@@ -88,6 +97,10 @@ void prg_session_set_trace(perigee_session *session, perigee_trace_fn trace, voi
 size_t prg_session_bytes(const perigee_session *session);
 /* Floats of one copy of the recurrent state. */
 size_t prg_state_floats(const prg_recurrent *state);
+/* After a pass in place: the live copy becomes whole, */
+void prg_state_commit(prg_recurrent *state);
+/* or stands before the token again, where `moved` layers had taken it in. */
+void prg_state_take_back(prg_recurrent *state, size_t moved);
 
 /* After a pass that ends at `position` with `state`: keep a copy if the last one lies far enough back. No memory for it
  * is no failure. */
@@ -145,12 +158,14 @@ typedef struct prg_run {
     perigee_session *session;
     const int32_t *tokens;
     size_t m;
-    size_t first;      /* position of the first token */
-    bool in_place;     /* recurrent state goes on in the copy that is not live, where an earlier pass left it */
+    size_t first; /* position of the first token */
+    prg_state_way way;
+    bool keep;         /* ONWARD: a pass that is stopped leaves the state as it found it */
     size_t logits_row; /* of the m rows, the first that gets logits; m: none */
     float *logits;     /* [m - logits_row, vocabulary] */
     float *trace;      /* [layers, m, hidden], or NULL */
     size_t traced;     /* out: layers whose trace is there */
+    size_t moved;      /* out: KDA layers whose state has taken the tokens in */
     perigee_status status;
     perigee_error *error; /* out: owned by the caller */
 } prg_run;

@@ -7,9 +7,26 @@ size_t prg_state_floats(const prg_recurrent *state) {
     return state->floats * state->layers;
 }
 
+void prg_state_commit(prg_recurrent *state) {
+    const size_t square = prg_kda_square_floats(&state->sizes);
+    for (size_t i = 0; i < state->layers; i++) {
+        const size_t tail = i * state->floats + square;
+        memcpy(state->copy[state->live] + tail, state->copy[!state->live] + tail,
+               (state->floats - square) * sizeof(float));
+    }
+}
+
+void prg_state_take_back(prg_recurrent *state, size_t moved) {
+    for (size_t i = 0; i < moved; i++) {
+        prg_kda_take_back(&state->sizes, state->copy[state->live] + i * state->floats);
+    }
+}
+
 static perigee_status make_state(prg_recurrent *state, prg_allocator *allocator, const prg_session_plan *plan,
                                  perigee_error **err) {
-    *state = (prg_recurrent){.floats = plan->kda_floats, .layers = plan->kda_layers};
+    *state = (prg_recurrent){.floats = plan->kda_floats,
+                             .layers = plan->kda_layers,
+                             .sizes = {.heads = plan->kda_heads, .dim = plan->kda_dim}};
     if (state->layers == 0) {
         return PERIGEE_OK;
     }

@@ -60,7 +60,7 @@ static void bench_kda(const prg_exec *exec) {
             BEST(limit, 3, prg_pool_run(exec->pool, update_part, &u));
             BEST(
                 t, 3, for (size_t l = 0; l < LAYERS; l++) {
-                    prg_kda_part part = {0, 1, state + l * floats, (in_place ? state : next) + l * floats};
+                    prg_kda_part part = {0, 1, state + l * floats, (in_place ? state : next) + l * floats, NULL};
                     prg_kda_run(exec, &kda, &in, &part, 1);
                 });
             printf("kda decode %s: %.2f ms, %.1f GB/s = %.1f %% of an in-place loop (%.1f GB/s)\n",
@@ -68,7 +68,7 @@ static void bench_kda(const prg_exec *exec) {
                    8e-9 * (double)all / limit);
         }
     }
-    prg_kda_part part = {0, M, state, next};
+    prg_kda_part part = {0, M, state, next, NULL};
     BEST(t, 3, prg_kda_run(exec, &kda, &in, &part, 1));
     printf("kda prefill of %d: %.3f us a token and head and thread, %.1f us a token\n", M,
            t / M / HEADS * 1e6 * (double)threads, t / M * 1e6);

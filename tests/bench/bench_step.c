@@ -129,9 +129,11 @@ static void run_pass(perigee_session *s, size_t rows, size_t first) {
     for (int64_t i = 0; i < model->config.layers; i++) {
         const prg_layer *layer = &model->layers[i];
         if (layer->is_kda) {
-            segment.state = s->state.copy[s->state.live] + kda * s->state.floats;
-            segment.next = rows == 1 ? s->state.copy[s->state.live] + kda * s->state.floats
-                                     : s->state.copy[!s->state.live] + kda * s->state.floats;
+            float *live = s->state.copy[s->state.live] + kda * s->state.floats;
+            float *other = s->state.copy[!s->state.live] + kda * s->state.floats;
+            segment.state = live;
+            segment.next = rows == 1 ? live : other;
+            segment.next_tail = other + prg_kda_square_floats(&s->state.sizes);
             kda++;
         } else {
             segment.cache = prg_cache_layer(&s->cache, mla++);

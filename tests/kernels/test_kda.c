@@ -88,7 +88,7 @@ static void run(const prg_exec *exec, const kda_case *c, size_t chunk, bool in_p
                             c->kda.heads,
                             out + t * w,
                             w};
-        prg_kda_part part = {0, m, state[a], state[in_place ? a : 1 - a]};
+        prg_kda_part part = {0, m, state[a], state[in_place ? a : 1 - a], NULL};
         float *before = test_copy(state[a], floats);
         prg_kda_run(exec, &c->kda, &in, &part, 1);
         ck_assert(in_place || test_same_bits(before, state[a], floats));
@@ -157,12 +157,12 @@ START_TEST(test_parts) {
             state[p] = test_fill(floats, -0.1f, 0.1f);
             together[p] = calloc(floats, sizeof(float));
             alone[p] = calloc(floats, sizeof(float));
-            parts[p] = (prg_kda_part){row[p], m[p], state[p], together[p]};
+            parts[p] = (prg_kda_part){row[p], m[p], state[p], together[p], NULL};
         }
         prg_kda_run(&e.exec, &c.kda, &in, parts, 4);
         in.out = single;
         for (size_t p = 0; p < 4; p++) {
-            prg_kda_part part = {row[p], m[p], state[p], alone[p]};
+            prg_kda_part part = {row[p], m[p], state[p], alone[p], NULL};
             prg_kda_run(&e.exec, &c.kda, &in, &part, 1);
             ck_assert(test_same_bits(together[p], alone[p], floats));
         }
@@ -201,4 +201,50 @@ START_TEST(test_extremes) {
 }
 END_TEST
 
-PRG_SUITE("kda", NULL, NULL, test_dims, test_parts, test_extremes)
+/* A token that was taken in with what is pending set aside: put back, the state is that of a step; taken back, it is
+ * that of before for every token after it, also where S has zeros of both signs. */
+START_TEST(test_take_back) {
+    enum { HEADS = 3, DIM = 40, W = HEADS * DIM, ROWS = 3 };
+    kda_case c = make(HEADS, DIM, true, ROWS);
+    size_t floats = prg_kda_state_floats(&c.kda), square = prg_kda_square_floats(&c.kda);
+    for (size_t s = 0; s < TEST_SETS; s++) {
+        test_exec e;
+        if (!test_exec_open(&e, test_sets[s], 2)) {
+            continue;
+        }
+        float *before = test_fill(floats, -0.1f, 0.1f), *one = calloc(floats, sizeof(float)),
+              *two = test_copy(one, floats);
+        for (size_t i = 0; i < floats; i += 5) {
+            before[i] = i % 2 ? -0.0f : 0.0f;
+        }
+        float *place = test_copy(before, floats), aside[3 * W], out[ROWS * W], again[ROWS * W];
+        prg_kda_input in = {c.q, c.k, c.v, c.f, W, c.beta, HEADS, out, W};
+        const prg_kda_part first = {0, 1, before, one, NULL}, second = {1, 1, one, two, NULL};
+        const prg_kda_part other = {2, 1, before, two, NULL}, first_in_place = {0, 1, place, place, aside};
+        const prg_kda_part second_in_place = {1, 1, place, place, aside}, other_in_place = {2, 1, place, place, aside};
+        prg_kda_run(&e.exec, &c.kda, &in, &first, 1);
+        prg_kda_run(&e.exec, &c.kda, &in, &second, 1);
+        prg_kda_run(&e.exec, &c.kda, &in, &other, 1);
+        in.out = again;
+        prg_kda_run(&e.exec, &c.kda, &in, &first_in_place, 1);
+        ck_assert(test_same_bits(place + square, before + square, 3 * W));
+        prg_kda_take_back(&c.kda, place);
+        prg_kda_run(&e.exec, &c.kda, &in, &other_in_place, 1);
+        prg_kda_take_back(&c.kda, place);
+        prg_kda_take_back(&c.kda, place);
+        prg_kda_run(&e.exec, &c.kda, &in, &first_in_place, 1);
+        memcpy(place + square, aside, sizeof aside);
+        ck_assert(test_same_bits(place, one, floats));
+        prg_kda_run(&e.exec, &c.kda, &in, &second_in_place, 1);
+        ck_assert(test_same_bits(out, again, ROWS * W));
+        free(before);
+        free(place);
+        free(one);
+        free(two);
+        test_exec_close(&e);
+    }
+    drop(&c);
+}
+END_TEST
+
+PRG_SUITE("kda", NULL, NULL, test_dims, test_parts, test_extremes, test_take_back)
