@@ -1,5 +1,5 @@
-# shellcheck shell=sh
-# Makes a work folder and the client of llama.cpp in it; LLAMA_LIB, LLAMA_SOURCE, CC and `here` are set.
+# Sourced by peers.sh and accuracy.sh: makes a work folder and the client of llama.cpp in it. LLAMA_LIB, LLAMA_SOURCE,
+# CC and `here` are set.
 
 if [ -z "${WORK:-}" ]; then
     WORK=$(mktemp -d)
