@@ -4,6 +4,7 @@
 %{
 #include <perigee/perigee.h>
 #include <perigee/sys/kernel_set.h>
+#include <perigee/sys/kernel_watch.h>
 %}
 %include <stdint.i>
 #if defined(SWIGLUA)
@@ -19,6 +20,7 @@
 %include <perigee/sys/kernel.h>
 %include <perigee/context.h>
 %include <perigee/sys/kernel_set.h>
+%include <perigee/sys/kernel_watch.h>
 %include <perigee/model.h>
 %include <perigee/session.h>
 %include <perigee/text.h>

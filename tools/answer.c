@@ -1,4 +1,5 @@
 #include "answer.h"
+#include "kernel_report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -289,6 +290,7 @@ json_t *cli_answer_json(cli_answer *a, const cli_host *host) {
                   "prompt_tokens", (json_int_t)a->prompt_tokens, "tokens", (json_int_t)a->count, "load_seconds",
                   host->load_seconds, "prefill_seconds", prefill, "decode_seconds", decode, "prompt_tokens_per_second",
                   a->count ? rate(a->prompt_tokens, prefill) : 0.0, "tokens_per_second", rate(later, decode));
+    kernel_report_json(host, json);
     if (a->show == CLI_SHOW_LINES) {
         if (json_array_size(a->deltas)) {
             json_object_set(json, "deltas", a->deltas);

@@ -18,6 +18,10 @@ bool cli_library_options(unsigned scopes, bool (*each)(const perigee_option_desc
     return true;
 }
 
+bool cli_is_switch(const perigee_option_description *option) {
+    return option->type == PERIGEE_OPTION_TYPE_INT && option->minimum == 0 && option->maximum == 1;
+}
+
 /* Lists write names with underscores, hands write them with hyphens. */
 static bool same_name(const char *name, const char *typed, size_t length) {
     for (size_t i = 0; i < length; i++) {
@@ -128,6 +132,9 @@ static int take_option(const cli_verb *verb, int argc, char **argv, int *index, 
             return usage(verb, "unknown option", argv[*index]);
         }
     }
+    if (!value && match.any && cli_is_switch(&match.found)) {
+        value = "1";
+    }
     if (!value) {
         if (*index + 1 >= argc) {
             return usage(verb, "needs a value", argv[*index]);
@@ -204,9 +211,10 @@ static bool print_library(const perigee_option_description *option, void *user) 
     const char *value = cli_library_default(user, option);
     static const char *const values[] = {"N", "X", "TEXT"};
     char left[80];
-    snprintf(left, sizeof left, "--%s %s", option->name, values[option->type]);
+    bool alone = cli_is_switch(option);
+    snprintf(left, sizeof left, "--%s %s", option->name, alone ? "" : values[option->type]);
     printf("  %-26s %s", left, option->help);
-    if (value[0]) {
+    if (value[0] && !alone) {
         printf(" [%s]", value);
     }
     printf("\n");

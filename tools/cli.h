@@ -77,6 +77,8 @@ bool cli_given(const cli_args *args, const char *name);
 int cli_usage(const cli_args *args, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Calls `each` with the library's options of these scopes, until it returns false. */
 bool cli_library_options(unsigned scopes, bool (*each)(const perigee_option_description *, void *), void *user);
+/* An option of 0 or 1 needs no value: alone it means 1. */
+bool cli_is_switch(const perigee_option_description *option);
 /* The default of a library's option for a verb. */
 const char *cli_library_default(const cli_verb *verb, const perigee_option_description *option);
 

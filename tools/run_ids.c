@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel_report.h"
 #include "run_ids.h"
 #include "writer/safetensors_writer.h"
 
@@ -67,10 +68,12 @@ static int32_t most_likely(const float *logits, int64_t count) {
 static int print_result(const cli_args *args, const cli_host *host, const cli_ids *prompt, const cli_ids *out,
                         double prefill, double decode) {
     if (args->json) {
-        return cli_print_json(json_pack("{s:s,s:o,s:I,s:f,s:f,s:f}", "family", host->info.family, "ids",
-                                        cli_ids_json(out->ids, out->count), "prompt_tokens", (json_int_t)prompt->count,
-                                        "load_seconds", host->load_seconds, "prefill_seconds", prefill,
-                                        "decode_seconds", decode));
+        json_t *json =
+            json_pack("{s:s,s:o,s:I,s:f,s:f,s:f}", "family", host->info.family, "ids",
+                      cli_ids_json(out->ids, out->count), "prompt_tokens", (json_int_t)prompt->count, "load_seconds",
+                      host->load_seconds, "prefill_seconds", prefill, "decode_seconds", decode);
+        kernel_report_json(host, json);
+        return cli_print_json(json);
     }
     cli_print_ids(out->ids, out->count);
     return CLI_DONE;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "kernel_report.h"
 #include "limits.h"
 #include "verbs.h"
 
@@ -231,6 +232,7 @@ static int run(const cli_args *args) {
         b.threads = perigee_context_threads(host.context);
         status = bench_open(&b);
     }
+    status = kernel_report(args, &host, status);
     cli_close(&host);
     return status;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "answer.h"
+#include "kernel_report.h"
 #include "sampling.h"
 #include "verbs.h"
 
@@ -307,6 +308,7 @@ static int run(const cli_args *args) {
     free(t.tools.data);
     free(t.format.data);
     cli_sampling_close(&t.sampling);
+    status = kernel_report(args, &host, status);
     cli_close(&host);
     return status;
 }

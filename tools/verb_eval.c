@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel_report.h"
 #include "text_io.h"
 #include "verbs.h"
 
@@ -268,6 +269,7 @@ static int run(const cli_args *args) {
         status = evaluate(args, &one, others ? &two : NULL, &text);
     }
     free(text.data);
+    status = kernel_report(args, &one, status);
     cli_close(&two);
     cli_close(&one);
     return status;

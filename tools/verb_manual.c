@@ -43,7 +43,8 @@ static void put_option(const char *name, const char *value, const char *fallback
 static bool put_library(const perigee_option_description *option, void *user) {
     static const char *const values[] = {"N", "X", "TEXT"};
     (void)user;
-    put_option(option->name, values[option->type], option->default_text, option->help);
+    bool alone = cli_is_switch(option);
+    put_option(option->name, alone ? NULL : values[option->type], alone ? NULL : option->default_text, option->help);
     return true;
 }
 

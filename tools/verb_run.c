@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "answer.h"
+#include "kernel_report.h"
 #include "run_ids.h"
 #include "sampling.h"
 #include "verbs.h"
@@ -225,6 +226,7 @@ static int run(const cli_args *args) {
     if (status == CLI_DONE) {
         status = run_open(args, &host, &from, plain_ids);
     }
+    status = kernel_report(args, &host, status);
     perigee_chat_free(from.chat);
     cli_close(&host);
     free(from.own.ids);

@@ -108,6 +108,78 @@ const (
 	WeightBF16 Weight = 3
 )
 
+// KernelTrace has the calls of one function of a kernel with one shape.
+type KernelTrace struct {
+	Kernel, Function, Op string
+	Rows, Cols, Tokens   int
+	Calls                int64
+	Seconds              float64
+}
+
+// KernelTrace lists what was called so far, for a runtime with the option trace_kernels.
+func (r *Runtime) KernelTrace() ([]KernelTrace, error) {
+	if r.h == 0 {
+		return nil, closed("runtime")
+	}
+	defer runtime.KeepAlive(r)
+	all := make([]KernelTrace, capi.Perigee_context_trace_count(r.h))
+	n, f := make([]int64, 10), make([]float64, 1)
+	for i := range all {
+		var e uintptr
+		if err := check(capi.Kernel_trace(r.h, i, n, f, &e), e); err != nil {
+			return nil, err
+		}
+		all[i] = KernelTrace{texts(n), texts(n[2:]), texts(n[4:]), int(n[6]), int(n[7]), int(n[8]), n[9], f[0]}
+	}
+	return all, nil
+}
+
+// KernelCheck is the outcome of running each call through a scalar kernel too. Of the first difference, where there is
+// one, it says kernel, sizes, place in the output and both values.
+type KernelCheck struct {
+	Calls, Skipped, Different               int64
+	Largest                                 float64
+	Kernel, Reference, Op, Function, Output string
+	Rows, Cols, Tokens, Index, Width        int
+	Value, Expected, Allowed                float64
+}
+
+// KernelCheck is for a runtime with the option check_kernels.
+func (r *Runtime) KernelCheck() (KernelCheck, error) {
+	if r.h == 0 {
+		return KernelCheck{}, closed("runtime")
+	}
+	defer runtime.KeepAlive(r)
+	n, f := make([]int64, 18), make([]float64, 4)
+	var e uintptr
+	if err := check(capi.Kernel_check(r.h, n, f, &e), e); err != nil {
+		return KernelCheck{}, err
+	}
+	return KernelCheck{n[0], n[1], n[2], f[0], texts(n[3:]), texts(n[5:]), texts(n[7:]), texts(n[9:]), texts(n[11:]),
+		int(n[13]), int(n[14]), int(n[15]), int(n[16]), int(n[17]), f[1], f[2], f[3]}, nil
+}
+
+// KernelTiming says how long one call of a kernel takes on one thread, for random data.
+type KernelTiming struct {
+	Rows, Cols, Tokens  int
+	Seconds             float64
+	Bytes, MultiplyAdds int64
+}
+
+// TimeKernel times row index of Kernels with that many rows of activations, 1 to 256.
+func (r *Runtime) TimeKernel(index, tokens int) (KernelTiming, error) {
+	if r.h == 0 {
+		return KernelTiming{}, closed("runtime")
+	}
+	defer runtime.KeepAlive(r)
+	n, f := make([]int64, 5), make([]float64, 1)
+	var e uintptr
+	if err := check(capi.Kernel_time(r.h, index, tokens, n, f, &e), e); err != nil {
+		return KernelTiming{}, err
+	}
+	return KernelTiming{int(n[0]), int(n[1]), int(n[2]), f[0], n[3], n[4]}, nil
+}
+
 // KernelSet has kernels of the host's own, for prototypes.
 type KernelSet struct{ h uintptr }
 

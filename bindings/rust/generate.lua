@@ -242,7 +242,7 @@ f:write("// Written by generate.lua from the public headers; do not edit.\n#[all
     '\nextern "C" {\n', table.concat(functions, "\n"), "\n}\n")
 f:close()
 f = assert(io.open(probe_path, "w"))
-f:write("#include <stddef.h>\n#include <stdio.h>\n#include <perigee/perigee.h>\n#include <perigee/sys/kernel_set.h>\nint main(void) {\n",
+f:write("#include <stddef.h>\n#include <stdio.h>\n#include <perigee/perigee.h>\n#include <perigee/sys/kernel_set.h>\n#include <perigee/sys/kernel_watch.h>\nint main(void) {\n",
     'puts("// Written from the public headers by a compiled probe; do not edit.\\nuse std::mem::{align_of, size_of};\\n\\n',
     "macro_rules! offset {\\n    ($t:ty, $f:ident) => {{\\n        let u = std::mem::MaybeUninit::<$t>::uninit();\\n",
     "        let p = u.as_ptr();\\n        unsafe { std::ptr::addr_of!((*p).$f) as usize - p as usize }\\n    }};\\n}\\n\\n",

@@ -9,6 +9,7 @@
 #include <perigee/queue.h>
 #include <perigee/state.h>
 #include <perigee/sys/kernel_set.h>
+#include <perigee/sys/kernel_watch.h>
 %}
 
 /* Structs are filled in and read through the small functions below: a Go struct would fix their layout. */
@@ -16,6 +17,9 @@
 /* callbacks come through exported Go functions */
 %ignore perigee_context_new;
 %ignore perigee_context_kernel;
+%ignore perigee_context_trace;
+%ignore perigee_context_check;
+%ignore perigee_context_time_kernel;
 %ignore perigee_model_load;
 %ignore perigee_model_get_info;
 %ignore perigee_model_plan;

@@ -112,6 +112,60 @@ static perigee_status Kernel_at(const perigee_context *context, int index, int64
     }
     return st;
 }
+/* numbers: kernel, function, op as views; rows, cols, tokens, calls */
+static perigee_status Kernel_trace(const perigee_context *context, int index, int64_t *numbers, size_t count,
+                                   double *reals, perigee_error **err) {
+    perigee_kernel_trace t;
+    perigee_status st;
+    t.struct_size = sizeof t;
+    st = perigee_context_trace(context, (size_t)index, &t, err);
+    if (st == PERIGEE_OK && count >= 10) {
+        numbers[0] = (int64_t)(uintptr_t)t.kernel; numbers[1] = (int64_t)strlen(t.kernel);
+        numbers[2] = (int64_t)(uintptr_t)t.function; numbers[3] = (int64_t)strlen(t.function);
+        numbers[4] = (int64_t)(uintptr_t)t.op; numbers[5] = (int64_t)strlen(t.op);
+        numbers[6] = (int64_t)t.rows; numbers[7] = (int64_t)t.cols; numbers[8] = (int64_t)t.tokens;
+        numbers[9] = t.calls;
+        reals[0] = t.seconds;
+    }
+    return st;
+}
+/* numbers: calls, skipped, different; then of the first difference kernel, reference, op, function, output as views;
+ * rows, cols, tokens, index, width. reals: largest, value, expected, allowed */
+static perigee_status Kernel_check(const perigee_context *context, int64_t *numbers, size_t count, double *reals,
+                                   perigee_error **err) {
+    perigee_kernel_check c;
+    perigee_status st;
+    const char *texts[5];
+    int i;
+    c.struct_size = sizeof c;
+    st = perigee_context_check(context, &c, err);
+    if (st == PERIGEE_OK && count >= 18) {
+        texts[0] = c.kernel; texts[1] = c.reference; texts[2] = c.op; texts[3] = c.function; texts[4] = c.output;
+        numbers[0] = c.calls; numbers[1] = c.skipped; numbers[2] = c.different;
+        for (i = 0; i < 5; i++) {
+            numbers[3 + 2 * i] = (int64_t)(uintptr_t)texts[i];
+            numbers[4 + 2 * i] = texts[i] ? (int64_t)strlen(texts[i]) : 0;
+        }
+        numbers[13] = (int64_t)c.rows; numbers[14] = (int64_t)c.cols; numbers[15] = (int64_t)c.tokens;
+        numbers[16] = (int64_t)c.index; numbers[17] = (int64_t)c.width;
+        reals[0] = c.largest; reals[1] = c.value; reals[2] = c.expected; reals[3] = c.allowed;
+    }
+    return st;
+}
+/* numbers: rows, cols, tokens, bytes, multiply-adds */
+static perigee_status Kernel_time(perigee_context *context, int index, int tokens, int64_t *numbers, size_t count,
+                                  double *reals, perigee_error **err) {
+    perigee_kernel_timing t;
+    perigee_status st;
+    t.struct_size = sizeof t;
+    st = perigee_context_time_kernel(context, (size_t)index, (size_t)tokens, &t, err);
+    if (st == PERIGEE_OK && count >= 5) {
+        numbers[0] = (int64_t)t.rows; numbers[1] = (int64_t)t.cols; numbers[2] = (int64_t)t.tokens;
+        numbers[3] = t.bytes; numbers[4] = t.multiply_adds;
+        reals[0] = t.seconds;
+    }
+    return st;
+}
 static perigee_status Model_plan(perigee_context *context, const char *path, size_t length,
                                  const perigee_options *options, int64_t *numbers, size_t count, perigee_error **err) {
     perigee_plan p;

@@ -10,6 +10,8 @@ typedef enum perigee_option {
     PERIGEE_OPTION_PRECISION = 4, /**< precision of products: exact, balanced, fast */
     PERIGEE_OPTION_LOG_LEVEL = 5, /**< 0 nothing, 1 errors, 2 warnings, 3 information, 4 all */
     PERIGEE_OPTION_PLUGINS = 6, /**< kernel plugins to load: paths separated by colons */
+    PERIGEE_OPTION_TRACE_KERNELS = 7, /**< 1: count and time the calls of kernels */
+    PERIGEE_OPTION_CHECK_KERNELS = 8, /**< 1: run each call of a kernel through a scalar row too, and compare */
     PERIGEE_OPTION_WEIGHTS = 20, /**< where weights lie: auto, resident, mapped */
     PERIGEE_OPTION_INNER_EPS = 21, /**< epsilon of the norms inside latent attention */
     PERIGEE_OPTION_MEMORY_BUDGET = 22, /**< ceiling of memory in bytes; 0: what the system has */

@@ -25,6 +25,11 @@ static perigee_status fill(perigee_context *context, const perigee_options *opti
         prg_kernel_table_new(context->allocator, prg_options_string(options, PERIGEE_OPTION_KERNELS),
                              prg_options_string(options, PERIGEE_OPTION_PRECISION),
                              prg_options_string(options, PERIGEE_OPTION_PLUGINS), kernels, &context->table, err);
+    const unsigned watch = (prg_options_int(options, PERIGEE_OPTION_TRACE_KERNELS) ? PRG_WATCH_TRACE : 0u) |
+                           (prg_options_int(options, PERIGEE_OPTION_CHECK_KERNELS) ? PRG_WATCH_CHECK : 0u);
+    if (st == PERIGEE_OK && watch) {
+        st = prg_kernel_table_watch(context->table, watch, err);
+    }
     if (st != PERIGEE_OK) {
         return st;
     }

@@ -31,6 +31,7 @@ struct prg_kernel_table {
     size_t plugin_count;
     entry *entries;
     size_t count;
+    prg_watch *watch; /* or NULL */
     uint32_t precision;
     enum { TILES_NOT_ASKED, TILES_ALLOWED, TILES_REFUSED } tiles;
     const entry *used[OPS][DTYPES];
@@ -215,11 +216,24 @@ perigee_status prg_kernel_table_new(prg_allocator *allocator, const char *kernel
     return PERIGEE_OK;
 }
 
+perigee_status prg_kernel_table_watch(prg_kernel_table *table, unsigned what, perigee_error **err) {
+    perigee_status status = prg_watch_new(table->allocator, what, table->count, &table->watch, err);
+    for (size_t i = 0; status == PERIGEE_OK && i < table->count; i++) {
+        status = prg_watch_row(table->watch, table->entries[i].row, &table->entries[i].row, err);
+    }
+    return status;
+}
+
+prg_watch *prg_kernel_table_watcher(const prg_kernel_table *table) {
+    return table->watch;
+}
+
 void prg_kernel_table_free(prg_kernel_table *table) {
     if (!table) {
         return;
     }
     prg_allocator *allocator = table->allocator;
+    prg_watch_free(table->watch);
     for (size_t i = 0; i < table->plugin_count; i++) {
         prg_plugin_close(allocator, &table->plugins[i]);
     }

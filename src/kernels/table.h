@@ -3,6 +3,7 @@
 #define PRG_KERNELS_TABLE_H
 
 #include "base/alloc.h"
+#include "kernels/watch.h"
 #include "perigee/context.h"
 #include "perigee/sys/kernel.h"
 
@@ -14,6 +15,10 @@ typedef struct prg_kernel_table prg_kernel_table;
 perigee_status prg_kernel_table_new(prg_allocator *allocator, const char *kernels, const char *precision,
                                     const char *plugins, const perigee_kernel_set *set, prg_kernel_table **out,
                                     perigee_error **err);
+/* Let all rows count and time their calls, or compare them: PRG_WATCH_…; before the table is in use. */
+perigee_status prg_kernel_table_watch(prg_kernel_table *table, unsigned what, perigee_error **err);
+/* NULL where nothing is watched. */
+prg_watch *prg_kernel_table_watcher(const prg_kernel_table *table);
 void prg_kernel_table_free(prg_kernel_table *table);
 size_t prg_kernel_table_count(const prg_kernel_table *table);
 void prg_kernel_table_info(const prg_kernel_table *table, size_t index, perigee_kernel_info *out);

@@ -53,6 +53,7 @@ stub() { # INCLUDE OUT
     {
         echo '#include <perigee/perigee.h>'
         echo '#include <perigee/sys/kernel_set.h>'
+        echo '#include <perigee/sys/kernel_watch.h>'
         find "$1" -name '*.h' -exec cat {} + | awk '
             /PERIGEE_API/ && !/#define/ { text = ""; taking = 1 }
             taking { text = text " " $0

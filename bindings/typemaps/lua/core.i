@@ -45,6 +45,78 @@
         }
         return 1;
     }
+    /* calls of kernels so far, with the option trace_kernels */
+    lua_results l_kernel_trace(lua_State *L) {
+        size_t i, n = perigee_context_trace_count($self);
+        lua_createtable(L, (int)n, 0);
+        for (i = 0; i < n; i++) {
+            perigee_error *e = NULL;
+            perigee_kernel_trace t;
+            perigee_status st;
+            t.struct_size = sizeof t;
+            st = perigee_context_trace($self, i, &t, &e);
+            if (st) return raise_status(L, st, e);
+            lua_newtable(L);
+            set_text(L, "kernel", t.kernel);
+            set_text(L, "function", t.function);
+            set_text(L, "op", t.op);
+            set_number(L, "rows", (int64_t)t.rows);
+            set_number(L, "cols", (int64_t)t.cols);
+            set_number(L, "tokens", (int64_t)t.tokens);
+            set_number(L, "calls", t.calls);
+            lua_pushnumber(L, t.seconds);
+            lua_setfield(L, -2, "seconds");
+            lua_rawseti(L, -2, (int)i + 1);
+        }
+        return 1;
+    }
+    /* what the comparison with scalar kernels came to, with the option check_kernels; kernel is nil without a difference */
+    lua_results l_kernel_check(lua_State *L) {
+        perigee_error *e = NULL;
+        perigee_kernel_check c;
+        perigee_status st;
+        c.struct_size = sizeof c;
+        st = perigee_context_check($self, &c, &e);
+        if (st) return raise_status(L, st, e);
+        lua_newtable(L);
+        set_number(L, "calls", c.calls);
+        set_number(L, "skipped", c.skipped);
+        set_number(L, "different", c.different);
+        set_real(L, "largest", c.largest);
+        if (c.kernel) {
+            set_text(L, "kernel", c.kernel);
+            set_text(L, "reference", c.reference);
+            set_text(L, "op", c.op);
+            set_text(L, "function", c.function);
+            set_text(L, "output", c.output);
+            set_number(L, "rows", (int64_t)c.rows);
+            set_number(L, "cols", (int64_t)c.cols);
+            set_number(L, "tokens", (int64_t)c.tokens);
+            set_number(L, "index", (int64_t)c.index);
+            set_number(L, "width", (int64_t)c.width);
+            set_real(L, "value", c.value);
+            set_real(L, "expected", c.expected);
+            set_real(L, "allowed", c.allowed);
+        }
+        return 1;
+    }
+    /* time_kernel(index, tokens): row `index` of kernels(), from 1 */
+    lua_results l_time_kernel(lua_State *L, long index, long tokens) {
+        perigee_error *e = NULL;
+        perigee_kernel_timing t;
+        perigee_status st;
+        t.struct_size = sizeof t;
+        st = perigee_context_time_kernel($self, (size_t)index - 1, tokens > 0 ? (size_t)tokens : 0, &t, &e);
+        if (st) return raise_status(L, st, e);
+        lua_newtable(L);
+        set_number(L, "rows", (int64_t)t.rows);
+        set_number(L, "cols", (int64_t)t.cols);
+        set_number(L, "tokens", (int64_t)t.tokens);
+        set_real(L, "seconds", t.seconds);
+        set_number(L, "bytes", t.bytes);
+        set_number(L, "multiply_adds", t.multiply_adds);
+        return 1;
+    }
 }
 
 %newobject perigee_cancel::perigee_cancel;

@@ -74,6 +74,11 @@ static void set_number(lua_State *L, const char *key, int64_t value) {
     }
 }
 
+static void set_real(lua_State *L, const char *key, double value) {
+    lua_pushnumber(L, value);
+    lua_setfield(L, -2, key);
+}
+
 static void error_table(lua_State *L, perigee_status status, const perigee_error *e) {
     const char *message = e ? perigee_error_message(e) : perigee_status_text(status);
     lua_newtable(L);

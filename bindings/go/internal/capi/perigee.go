@@ -61,58 +61,58 @@ typedef _gostring_ swig_type_31;
 typedef long long swig_type_32;
 typedef _goslice_ swig_type_33;
 typedef _goslice_ swig_type_34;
-typedef _gostring_ swig_type_35;
+typedef _goslice_ swig_type_35;
 typedef _goslice_ swig_type_36;
 typedef _goslice_ swig_type_37;
 typedef _goslice_ swig_type_38;
 typedef _goslice_ swig_type_39;
 typedef _goslice_ swig_type_40;
-typedef _goslice_ swig_type_41;
+typedef _gostring_ swig_type_41;
 typedef _goslice_ swig_type_42;
-typedef _gostring_ swig_type_43;
-typedef _gostring_ swig_type_44;
-typedef _gostring_ swig_type_45;
-typedef _gostring_ swig_type_46;
-typedef _gostring_ swig_type_47;
-typedef _gostring_ swig_type_48;
-typedef _goslice_ swig_type_49;
-typedef _goslice_ swig_type_50;
-typedef _goslice_ swig_type_51;
-typedef _goslice_ swig_type_52;
-typedef _goslice_ swig_type_53;
-typedef _goslice_ swig_type_54;
-typedef long long swig_type_55;
+typedef _goslice_ swig_type_43;
+typedef _goslice_ swig_type_44;
+typedef _goslice_ swig_type_45;
+typedef _goslice_ swig_type_46;
+typedef _goslice_ swig_type_47;
+typedef _goslice_ swig_type_48;
+typedef _gostring_ swig_type_49;
+typedef _gostring_ swig_type_50;
+typedef _gostring_ swig_type_51;
+typedef _gostring_ swig_type_52;
+typedef _gostring_ swig_type_53;
+typedef _gostring_ swig_type_54;
+typedef _goslice_ swig_type_55;
 typedef _goslice_ swig_type_56;
 typedef _goslice_ swig_type_57;
 typedef _goslice_ swig_type_58;
 typedef _goslice_ swig_type_59;
 typedef _goslice_ swig_type_60;
-typedef _goslice_ swig_type_61;
+typedef long long swig_type_61;
 typedef _goslice_ swig_type_62;
 typedef _goslice_ swig_type_63;
 typedef _goslice_ swig_type_64;
 typedef _goslice_ swig_type_65;
 typedef _goslice_ swig_type_66;
 typedef _goslice_ swig_type_67;
-typedef long long swig_type_68;
+typedef _goslice_ swig_type_68;
 typedef _goslice_ swig_type_69;
 typedef _goslice_ swig_type_70;
 typedef _goslice_ swig_type_71;
-typedef long long swig_type_72;
-typedef long long swig_type_73;
-typedef _goslice_ swig_type_74;
+typedef _goslice_ swig_type_72;
+typedef _goslice_ swig_type_73;
+typedef long long swig_type_74;
 typedef _goslice_ swig_type_75;
 typedef _goslice_ swig_type_76;
 typedef _goslice_ swig_type_77;
-typedef _gostring_ swig_type_78;
-typedef _gostring_ swig_type_79;
-typedef _gostring_ swig_type_80;
-typedef _gostring_ swig_type_81;
-typedef _gostring_ swig_type_82;
-typedef _gostring_ swig_type_83;
-typedef long long swig_type_84;
-typedef long long swig_type_85;
-typedef long long swig_type_86;
+typedef long long swig_type_78;
+typedef long long swig_type_79;
+typedef _goslice_ swig_type_80;
+typedef _goslice_ swig_type_81;
+typedef _goslice_ swig_type_82;
+typedef _goslice_ swig_type_83;
+typedef _gostring_ swig_type_84;
+typedef _gostring_ swig_type_85;
+typedef _gostring_ swig_type_86;
 typedef _gostring_ swig_type_87;
 typedef _gostring_ swig_type_88;
 typedef _gostring_ swig_type_89;
@@ -120,200 +120,211 @@ typedef long long swig_type_90;
 typedef long long swig_type_91;
 typedef long long swig_type_92;
 typedef _gostring_ swig_type_93;
-typedef long long swig_type_94;
-typedef long long swig_type_95;
+typedef _gostring_ swig_type_94;
+typedef _gostring_ swig_type_95;
 typedef long long swig_type_96;
 typedef long long swig_type_97;
-typedef _gostring_ swig_type_98;
-typedef _gostring_ swig_type_99;
-typedef _goslice_ swig_type_100;
-typedef _gostring_ swig_type_101;
-typedef _goslice_ swig_type_102;
-typedef _goslice_ swig_type_103;
-typedef _goslice_ swig_type_104;
+typedef long long swig_type_98;
+typedef long long swig_type_99;
+typedef _gostring_ swig_type_100;
+typedef long long swig_type_101;
+typedef long long swig_type_102;
+typedef long long swig_type_103;
+typedef long long swig_type_104;
 typedef _gostring_ swig_type_105;
-typedef long long swig_type_106;
+typedef _gostring_ swig_type_106;
 typedef _goslice_ swig_type_107;
-typedef long long swig_type_108;
-typedef long long swig_type_109;
-typedef long long swig_type_110;
-typedef long long swig_type_111;
-typedef long long swig_type_112;
-typedef _goslice_ swig_type_113;
+typedef _gostring_ swig_type_108;
+typedef _goslice_ swig_type_109;
+typedef _goslice_ swig_type_110;
+typedef _goslice_ swig_type_111;
+typedef _gostring_ swig_type_112;
+typedef long long swig_type_113;
 typedef _goslice_ swig_type_114;
-typedef _gostring_ swig_type_115;
-typedef _gostring_ swig_type_116;
-typedef _goslice_ swig_type_117;
-typedef _gostring_ swig_type_118;
+typedef long long swig_type_115;
+typedef long long swig_type_116;
+typedef long long swig_type_117;
+typedef long long swig_type_118;
 typedef long long swig_type_119;
-typedef _gostring_ swig_type_120;
+typedef _goslice_ swig_type_120;
 typedef _goslice_ swig_type_121;
-typedef long long swig_type_122;
-typedef long long swig_type_123;
+typedef _gostring_ swig_type_122;
+typedef _gostring_ swig_type_123;
 typedef _goslice_ swig_type_124;
-typedef long long swig_type_125;
-typedef _goslice_ swig_type_126;
+typedef _gostring_ swig_type_125;
+typedef long long swig_type_126;
 typedef _gostring_ swig_type_127;
 typedef _goslice_ swig_type_128;
-typedef _gostring_ swig_type_129;
+typedef long long swig_type_129;
 typedef long long swig_type_130;
-typedef long long swig_type_131;
-extern void _wrap_Swig_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern uintptr_t _wrap_Swig_malloc_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
-extern swig_intgo _wrap_Model_load_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_1 arg2, uintptr_t arg3, swig_type_2 arg4, uintptr_t arg5, swig_voidp arg6, swig_voidp arg7);
-extern swig_intgo _wrap_State_save_to_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_3 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_State_load_from_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_4 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_Decode_step_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_5 arg2, swig_intgo arg3, swig_voidp arg4, swig_voidp arg5, uintptr_t arg6, swig_voidp arg7);
-extern swig_intgo _wrap_Session_feed_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_6 arg2, swig_intgo arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, uintptr_t arg7, swig_voidp arg8);
-extern swig_type_7 _wrap_Floats_capi_2bfa8f478e6d9b1d(swig_type_8 arg1, swig_type_9 arg2);
-extern swig_type_10 _wrap_Model_vocabulary_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_11 _wrap_Model_family_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_12 _wrap_Model_end_ids_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern void _wrap_Model_numbers_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_13 arg2);
-extern swig_type_14 _wrap_Option_name_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
-extern swig_type_15 _wrap_Option_help_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
-extern swig_type_16 _wrap_Option_default_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
-extern swig_intgo _wrap_Option_scope_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
-extern swig_type_17 _wrap_Session_tokens_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_18 _wrap_Bytes_capi_2bfa8f478e6d9b1d(swig_type_19 arg1, swig_type_20 arg2);
-extern swig_type_21 _wrap_Ids_capi_2bfa8f478e6d9b1d(swig_type_22 arg1, swig_type_23 arg2);
-extern swig_type_24 _wrap_Doubles_capi_2bfa8f478e6d9b1d(swig_type_25 arg1, swig_type_26 arg2);
-extern swig_type_27 _wrap_Words_capi_2bfa8f478e6d9b1d(swig_type_28 arg1, swig_type_29 arg2);
-extern swig_intgo _wrap_Context_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_30 arg2, uintptr_t arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_intgo _wrap_Kernel_add_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_31 arg2, swig_intgo arg3, swig_type_32 arg4, swig_voidp arg5);
-extern swig_intgo _wrap_Kernel_at_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_type_33 arg3, swig_type_34 arg4, swig_voidp arg5);
-extern swig_intgo _wrap_Model_plan_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_35 arg2, uintptr_t arg3, swig_type_36 arg4, swig_voidp arg5);
-extern swig_intgo _wrap_Totals_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_37 arg2, swig_voidp arg3);
-extern swig_intgo _wrap_Component_at_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_type_38 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_Tokenizer_info_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_39 arg2, swig_voidp arg3);
-extern swig_intgo _wrap_Token_bytes_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_type_40 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_Decoder_push_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_type_41 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_Decoder_flush_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_42 arg2, swig_voidp arg3);
-extern swig_intgo _wrap_Chat_render_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_43 arg2, swig_type_44 arg3, swig_intgo arg4, swig_intgo arg5, swig_type_45 arg6, swig_type_46 arg7, swig_type_47 arg8, swig_type_48 arg9, swig_voidp arg10, swig_voidp arg11);
-extern swig_type_49 _wrap_Chat_ids_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_50 _wrap_Chat_text_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_Chat_segment_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_type_51 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_Parser_delta_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_type_52 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_Parser_message_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_53 arg2, swig_voidp arg3);
-extern swig_intgo _wrap_Top_k_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_54 arg2, swig_type_55 arg3, swig_type_56 arg4, swig_type_57 arg5, swig_voidp arg6);
-extern swig_intgo _wrap_Log_probabilities_capi_2bfa8f478e6d9b1d(swig_type_58 arg1, swig_type_59 arg2, swig_type_60 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_Score_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_61 arg2, swig_type_62 arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_intgo _wrap_Sampler_bias_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_63 arg2, swig_type_64 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_Constraint_allowed_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_65 arg2, swig_voidp arg3);
-extern swig_intgo _wrap_Generation_next_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_66 arg2, swig_type_67 arg3, swig_voidp arg4);
-extern void _wrap_Step_read_capi_2bfa8f478e6d9b1d(swig_type_68 arg1, swig_type_69 arg2, swig_type_70 arg3);
-extern swig_intgo _wrap_Queue_submit_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_71 arg2, uintptr_t arg3, swig_type_72 arg4, swig_voidp arg5, swig_voidp arg6);
-extern void _wrap_Session_trace_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_73 arg2);
-extern swig_intgo _wrap_Session_counters_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_74 arg2, swig_type_75 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_Batch_capi_2bfa8f478e6d9b1d(swig_type_76 arg1, swig_type_77 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_intgo _wrap_Bench_steps_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3);
-extern swig_type_78 _wrap_perigee_version_capi_2bfa8f478e6d9b1d(void);
-extern swig_intgo _wrap_perigee_abi_version_capi_2bfa8f478e6d9b1d(void);
-extern swig_type_79 _wrap_perigee_status_name_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
-extern swig_type_80 _wrap_perigee_status_text_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
-extern swig_intgo _wrap_perigee_error_status_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_81 _wrap_perigee_error_message_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_82 _wrap_perigee_error_tensor_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_83 _wrap_perigee_error_file_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_84 _wrap_perigee_error_offset_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_85 _wrap_perigee_error_layer_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern void _wrap_perigee_error_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_cancel_new_capi_2bfa8f478e6d9b1d(swig_voidp arg1, swig_voidp arg2);
-extern void _wrap_perigee_cancel_trigger_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern void _wrap_perigee_cancel_reset_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_cancel_triggered_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern void _wrap_perigee_cancel_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_options_new_capi_2bfa8f478e6d9b1d(swig_voidp arg1, swig_voidp arg2);
-extern void _wrap_perigee_options_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_options_set_int_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_type_86 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_options_set_float_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, double arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_options_set_string_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_type_87 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_options_set_text_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_88 arg2, swig_type_89 arg3, swig_voidp arg4);
-extern swig_type_90 _wrap_perigee_option_count_capi_2bfa8f478e6d9b1d(void);
-extern void _wrap_perigee_context_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_91 _wrap_perigee_context_threads_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_92 _wrap_perigee_context_kernel_count_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_kernel_set_new_capi_2bfa8f478e6d9b1d(swig_voidp arg1, swig_voidp arg2);
-extern void _wrap_perigee_kernel_set_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern void _wrap_perigee_model_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_model_describe_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_93 arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_94 _wrap_perigee_description_count_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern void _wrap_perigee_description_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_session_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
-extern void _wrap_perigee_session_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_95 _wrap_perigee_session_position_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_96 _wrap_perigee_session_context_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_97 _wrap_perigee_session_vocabulary_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern void _wrap_perigee_session_reset_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern uintptr_t _wrap_perigee_model_tokenizer_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_tokenizer_open_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_98 arg2, swig_voidp arg3, swig_voidp arg4);
-extern void _wrap_perigee_tokenizer_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_encode_text_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_99 arg2, swig_intgo arg3, swig_type_100 arg4, swig_voidp arg5, swig_voidp arg6);
-extern swig_intgo _wrap_perigee_encode_markup_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_101 arg2, swig_intgo arg3, swig_type_102 arg4, swig_voidp arg5, swig_voidp arg6);
-extern swig_intgo _wrap_perigee_decode_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_103 arg2, swig_intgo arg3, swig_type_104 arg4, swig_voidp arg5, swig_voidp arg6);
-extern swig_intgo _wrap_perigee_token_id_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_105 arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_decoder_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3, swig_voidp arg4);
-extern void _wrap_perigee_decoder_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_type_106 _wrap_perigee_chat_segment_count_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern void _wrap_perigee_chat_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_parser_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_parser_push_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_parser_finish_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_parser_ended_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern void _wrap_perigee_parser_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_argmax_capi_2bfa8f478e6d9b1d(swig_type_107 arg1, swig_voidp arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_sampler_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_sampler_clone_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern void _wrap_perigee_sampler_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_sampler_add_repetition_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_type_108 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_sampler_add_presence_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_type_109 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_sampler_add_frequency_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_type_110 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_sampler_add_temperature_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_sampler_add_top_k_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_111 arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_sampler_add_top_p_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_sampler_add_min_p_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_sampler_add_greedy_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2);
-extern void _wrap_perigee_sampler_set_seed_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_112 arg2);
-extern swig_intgo _wrap_perigee_sampler_sample_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_113 arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_sampler_accept_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_114 arg2, swig_voidp arg3);
-extern void _wrap_perigee_sampler_reset_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_constraint_from_schema_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_115 arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_constraint_from_regex_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_116 arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_constraint_clone_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern void _wrap_perigee_constraint_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_constraint_accept_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_constraint_complete_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_sampler_sample_constrained_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_117 arg2, uintptr_t arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_118 _wrap_perigee_finish_name_capi_2bfa8f478e6d9b1d(swig_intgo arg1);
-extern swig_intgo _wrap_perigee_generation_options_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern void _wrap_perigee_generation_options_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_generation_options_set_sampler_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_generation_options_set_constraint_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_generation_options_set_max_tokens_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_119 arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_generation_options_add_stop_id_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_generation_options_set_default_stops_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_generation_options_add_stop_string_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_120 arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_generation_options_set_log_probabilities_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_generation_options_set_cancel_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_generation_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_121 arg2, uintptr_t arg3, swig_voidp arg4, swig_voidp arg5);
-extern void _wrap_perigee_generation_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_session_fork_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_session_rewind_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_122 arg2, swig_voidp arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_intgo _wrap_perigee_prefix_cache_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_123 arg2, swig_voidp arg3, swig_voidp arg4);
-extern void _wrap_perigee_prefix_cache_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_prefix_cache_put_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_prefix_cache_get_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_124 arg2, uintptr_t arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_125 _wrap_perigee_prefix_cache_bytes_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_state_size_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_state_save_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_126 arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_intgo _wrap_perigee_state_save_file_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_127 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_state_load_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_128 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_state_load_file_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_129 arg3, swig_voidp arg4);
-extern swig_intgo _wrap_perigee_queue_new_capi_2bfa8f478e6d9b1d(uintptr_t arg1, uintptr_t arg2, swig_type_130 arg3, swig_voidp arg4, swig_voidp arg5);
-extern void _wrap_perigee_queue_free_capi_2bfa8f478e6d9b1d(uintptr_t arg1);
-extern swig_intgo _wrap_perigee_queue_set_step_seconds_capi_2bfa8f478e6d9b1d(uintptr_t arg1, double arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_queue_cancel_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_type_131 arg2, swig_voidp arg3);
-extern swig_intgo _wrap_perigee_queue_step_capi_2bfa8f478e6d9b1d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
+typedef _goslice_ swig_type_131;
+typedef long long swig_type_132;
+typedef _goslice_ swig_type_133;
+typedef _gostring_ swig_type_134;
+typedef _goslice_ swig_type_135;
+typedef _gostring_ swig_type_136;
+typedef long long swig_type_137;
+typedef long long swig_type_138;
+extern void _wrap_Swig_free_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern uintptr_t _wrap_Swig_malloc_capi_bca1bdc106a9e44d(swig_intgo arg1);
+extern swig_intgo _wrap_Model_load_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_1 arg2, uintptr_t arg3, swig_type_2 arg4, uintptr_t arg5, swig_voidp arg6, swig_voidp arg7);
+extern swig_intgo _wrap_State_save_to_capi_bca1bdc106a9e44d(uintptr_t arg1, uintptr_t arg2, swig_type_3 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_State_load_from_capi_bca1bdc106a9e44d(uintptr_t arg1, uintptr_t arg2, swig_type_4 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_Decode_step_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_5 arg2, swig_intgo arg3, swig_voidp arg4, swig_voidp arg5, uintptr_t arg6, swig_voidp arg7);
+extern swig_intgo _wrap_Session_feed_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_6 arg2, swig_intgo arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, uintptr_t arg7, swig_voidp arg8);
+extern swig_type_7 _wrap_Floats_capi_bca1bdc106a9e44d(swig_type_8 arg1, swig_type_9 arg2);
+extern swig_type_10 _wrap_Model_vocabulary_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_type_11 _wrap_Model_family_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_type_12 _wrap_Model_end_ids_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern void _wrap_Model_numbers_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_13 arg2);
+extern swig_type_14 _wrap_Option_name_capi_bca1bdc106a9e44d(swig_intgo arg1);
+extern swig_type_15 _wrap_Option_help_capi_bca1bdc106a9e44d(swig_intgo arg1);
+extern swig_type_16 _wrap_Option_default_capi_bca1bdc106a9e44d(swig_intgo arg1);
+extern swig_intgo _wrap_Option_scope_capi_bca1bdc106a9e44d(swig_intgo arg1);
+extern swig_type_17 _wrap_Session_tokens_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_type_18 _wrap_Bytes_capi_bca1bdc106a9e44d(swig_type_19 arg1, swig_type_20 arg2);
+extern swig_type_21 _wrap_Ids_capi_bca1bdc106a9e44d(swig_type_22 arg1, swig_type_23 arg2);
+extern swig_type_24 _wrap_Doubles_capi_bca1bdc106a9e44d(swig_type_25 arg1, swig_type_26 arg2);
+extern swig_type_27 _wrap_Words_capi_bca1bdc106a9e44d(swig_type_28 arg1, swig_type_29 arg2);
+extern swig_intgo _wrap_Context_new_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_30 arg2, uintptr_t arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_intgo _wrap_Kernel_add_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_31 arg2, swig_intgo arg3, swig_type_32 arg4, swig_voidp arg5);
+extern swig_intgo _wrap_Kernel_at_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_intgo arg2, swig_type_33 arg3, swig_type_34 arg4, swig_voidp arg5);
+extern swig_intgo _wrap_Kernel_trace_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_intgo arg2, swig_type_35 arg3, swig_type_36 arg4, swig_voidp arg5);
+extern swig_intgo _wrap_Kernel_check_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_37 arg2, swig_type_38 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_Kernel_time_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3, swig_type_39 arg4, swig_type_40 arg5, swig_voidp arg6);
+extern swig_intgo _wrap_Model_plan_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_41 arg2, uintptr_t arg3, swig_type_42 arg4, swig_voidp arg5);
+extern swig_intgo _wrap_Totals_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_43 arg2, swig_voidp arg3);
+extern swig_intgo _wrap_Component_at_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_intgo arg2, swig_type_44 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_Tokenizer_info_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_45 arg2, swig_voidp arg3);
+extern swig_intgo _wrap_Token_bytes_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_intgo arg2, swig_type_46 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_Decoder_push_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_intgo arg2, swig_type_47 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_Decoder_flush_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_48 arg2, swig_voidp arg3);
+extern swig_intgo _wrap_Chat_render_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_49 arg2, swig_type_50 arg3, swig_intgo arg4, swig_intgo arg5, swig_type_51 arg6, swig_type_52 arg7, swig_type_53 arg8, swig_type_54 arg9, swig_voidp arg10, swig_voidp arg11);
+extern swig_type_55 _wrap_Chat_ids_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_type_56 _wrap_Chat_text_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_intgo _wrap_Chat_segment_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_intgo arg2, swig_type_57 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_Parser_delta_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_intgo arg2, swig_type_58 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_Parser_message_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_59 arg2, swig_voidp arg3);
+extern swig_intgo _wrap_Top_k_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_60 arg2, swig_type_61 arg3, swig_type_62 arg4, swig_type_63 arg5, swig_voidp arg6);
+extern swig_intgo _wrap_Log_probabilities_capi_bca1bdc106a9e44d(swig_type_64 arg1, swig_type_65 arg2, swig_type_66 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_Score_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_67 arg2, swig_type_68 arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_intgo _wrap_Sampler_bias_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_69 arg2, swig_type_70 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_Constraint_allowed_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_71 arg2, swig_voidp arg3);
+extern swig_intgo _wrap_Generation_next_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_72 arg2, swig_type_73 arg3, swig_voidp arg4);
+extern void _wrap_Step_read_capi_bca1bdc106a9e44d(swig_type_74 arg1, swig_type_75 arg2, swig_type_76 arg3);
+extern swig_intgo _wrap_Queue_submit_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_77 arg2, uintptr_t arg3, swig_type_78 arg4, swig_voidp arg5, swig_voidp arg6);
+extern void _wrap_Session_trace_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_79 arg2);
+extern swig_intgo _wrap_Session_counters_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_80 arg2, swig_type_81 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_Batch_capi_bca1bdc106a9e44d(swig_type_82 arg1, swig_type_83 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_intgo _wrap_Bench_steps_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_intgo arg2, swig_intgo arg3);
+extern swig_type_84 _wrap_perigee_version_capi_bca1bdc106a9e44d(void);
+extern swig_intgo _wrap_perigee_abi_version_capi_bca1bdc106a9e44d(void);
+extern swig_type_85 _wrap_perigee_status_name_capi_bca1bdc106a9e44d(swig_intgo arg1);
+extern swig_type_86 _wrap_perigee_status_text_capi_bca1bdc106a9e44d(swig_intgo arg1);
+extern swig_intgo _wrap_perigee_error_status_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_type_87 _wrap_perigee_error_message_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_type_88 _wrap_perigee_error_tensor_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_type_89 _wrap_perigee_error_file_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_type_90 _wrap_perigee_error_offset_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_type_91 _wrap_perigee_error_layer_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern void _wrap_perigee_error_free_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_cancel_new_capi_bca1bdc106a9e44d(swig_voidp arg1, swig_voidp arg2);
+extern void _wrap_perigee_cancel_trigger_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern void _wrap_perigee_cancel_reset_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_cancel_triggered_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern void _wrap_perigee_cancel_free_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_options_new_capi_bca1bdc106a9e44d(swig_voidp arg1, swig_voidp arg2);
+extern void _wrap_perigee_options_free_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_options_set_int_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_intgo arg2, swig_type_92 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_options_set_float_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_intgo arg2, double arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_options_set_string_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_intgo arg2, swig_type_93 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_options_set_text_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_94 arg2, swig_type_95 arg3, swig_voidp arg4);
+extern swig_type_96 _wrap_perigee_option_count_capi_bca1bdc106a9e44d(void);
+extern void _wrap_perigee_context_free_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_type_97 _wrap_perigee_context_threads_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_type_98 _wrap_perigee_context_kernel_count_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_kernel_set_new_capi_bca1bdc106a9e44d(swig_voidp arg1, swig_voidp arg2);
+extern void _wrap_perigee_kernel_set_free_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_type_99 _wrap_perigee_context_trace_count_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern void _wrap_perigee_model_free_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_model_describe_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_100 arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_101 _wrap_perigee_description_count_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern void _wrap_perigee_description_free_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_session_new_capi_bca1bdc106a9e44d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
+extern void _wrap_perigee_session_free_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_type_102 _wrap_perigee_session_position_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_type_103 _wrap_perigee_session_context_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_type_104 _wrap_perigee_session_vocabulary_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern void _wrap_perigee_session_reset_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern uintptr_t _wrap_perigee_model_tokenizer_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_tokenizer_open_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_105 arg2, swig_voidp arg3, swig_voidp arg4);
+extern void _wrap_perigee_tokenizer_free_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_encode_text_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_106 arg2, swig_intgo arg3, swig_type_107 arg4, swig_voidp arg5, swig_voidp arg6);
+extern swig_intgo _wrap_perigee_encode_markup_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_108 arg2, swig_intgo arg3, swig_type_109 arg4, swig_voidp arg5, swig_voidp arg6);
+extern swig_intgo _wrap_perigee_decode_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_110 arg2, swig_intgo arg3, swig_type_111 arg4, swig_voidp arg5, swig_voidp arg6);
+extern swig_intgo _wrap_perigee_token_id_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_112 arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_decoder_new_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3, swig_voidp arg4);
+extern void _wrap_perigee_decoder_free_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_type_113 _wrap_perigee_chat_segment_count_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern void _wrap_perigee_chat_free_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_parser_new_capi_bca1bdc106a9e44d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_parser_push_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_parser_finish_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_parser_ended_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern void _wrap_perigee_parser_free_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_argmax_capi_bca1bdc106a9e44d(swig_type_114 arg1, swig_voidp arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_sampler_new_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_sampler_clone_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
+extern void _wrap_perigee_sampler_free_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_sampler_add_repetition_capi_bca1bdc106a9e44d(uintptr_t arg1, double arg2, swig_type_115 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_sampler_add_presence_capi_bca1bdc106a9e44d(uintptr_t arg1, double arg2, swig_type_116 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_sampler_add_frequency_capi_bca1bdc106a9e44d(uintptr_t arg1, double arg2, swig_type_117 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_sampler_add_temperature_capi_bca1bdc106a9e44d(uintptr_t arg1, double arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_sampler_add_top_k_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_118 arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_sampler_add_top_p_capi_bca1bdc106a9e44d(uintptr_t arg1, double arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_sampler_add_min_p_capi_bca1bdc106a9e44d(uintptr_t arg1, double arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_sampler_add_greedy_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_voidp arg2);
+extern void _wrap_perigee_sampler_set_seed_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_119 arg2);
+extern swig_intgo _wrap_perigee_sampler_sample_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_120 arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_sampler_accept_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_121 arg2, swig_voidp arg3);
+extern void _wrap_perigee_sampler_reset_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_constraint_from_schema_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_122 arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_constraint_from_regex_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_123 arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_constraint_clone_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
+extern void _wrap_perigee_constraint_free_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_constraint_accept_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_constraint_complete_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_sampler_sample_constrained_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_124 arg2, uintptr_t arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_125 _wrap_perigee_finish_name_capi_bca1bdc106a9e44d(swig_intgo arg1);
+extern swig_intgo _wrap_perigee_generation_options_new_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
+extern void _wrap_perigee_generation_options_free_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_generation_options_set_sampler_capi_bca1bdc106a9e44d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_generation_options_set_constraint_capi_bca1bdc106a9e44d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_generation_options_set_max_tokens_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_126 arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_generation_options_add_stop_id_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_generation_options_set_default_stops_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_generation_options_add_stop_string_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_127 arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_generation_options_set_log_probabilities_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_generation_options_set_cancel_capi_bca1bdc106a9e44d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_generation_new_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_128 arg2, uintptr_t arg3, swig_voidp arg4, swig_voidp arg5);
+extern void _wrap_perigee_generation_free_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_session_fork_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_session_rewind_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_129 arg2, swig_voidp arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_intgo _wrap_perigee_prefix_cache_new_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_130 arg2, swig_voidp arg3, swig_voidp arg4);
+extern void _wrap_perigee_prefix_cache_free_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_prefix_cache_put_capi_bca1bdc106a9e44d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_prefix_cache_get_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_131 arg2, uintptr_t arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_132 _wrap_perigee_prefix_cache_bytes_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_state_size_capi_bca1bdc106a9e44d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_state_save_capi_bca1bdc106a9e44d(uintptr_t arg1, uintptr_t arg2, swig_type_133 arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_intgo _wrap_perigee_state_save_file_capi_bca1bdc106a9e44d(uintptr_t arg1, uintptr_t arg2, swig_type_134 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_state_load_capi_bca1bdc106a9e44d(uintptr_t arg1, uintptr_t arg2, swig_type_135 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_state_load_file_capi_bca1bdc106a9e44d(uintptr_t arg1, uintptr_t arg2, swig_type_136 arg3, swig_voidp arg4);
+extern swig_intgo _wrap_perigee_queue_new_capi_bca1bdc106a9e44d(uintptr_t arg1, uintptr_t arg2, swig_type_137 arg3, swig_voidp arg4, swig_voidp arg5);
+extern void _wrap_perigee_queue_free_capi_bca1bdc106a9e44d(uintptr_t arg1);
+extern swig_intgo _wrap_perigee_queue_set_step_seconds_capi_bca1bdc106a9e44d(uintptr_t arg1, double arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_queue_cancel_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_138 arg2, swig_voidp arg3);
+extern swig_intgo _wrap_perigee_queue_step_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 #undef intgo
 */
 import "C"
@@ -356,13 +367,13 @@ func swigCopyString(s string) string {
 
 func Swig_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_Swig_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_Swig_free_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 }
 
 func Swig_malloc(arg1 int) (_swig_ret uintptr) {
 	var swig_r uintptr
 	_swig_i_0 := arg1
-	swig_r = (uintptr)(C._wrap_Swig_malloc_capi_2bfa8f478e6d9b1d(C.swig_intgo(_swig_i_0)))
+	swig_r = (uintptr)(C._wrap_Swig_malloc_capi_bca1bdc106a9e44d(C.swig_intgo(_swig_i_0)))
 	return swig_r
 }
 
@@ -375,7 +386,7 @@ func Model_load(arg1 uintptr, arg2 string, arg3 uintptr, arg4 uint64, arg5 uintp
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int)(C._wrap_Model_load_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_1)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_type_2(_swig_i_3), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	swig_r = (int)(C._wrap_Model_load_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_1)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_type_2(_swig_i_3), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -388,7 +399,7 @@ func State_save_to(arg1 uintptr, arg2 uintptr, arg3 uint64, arg4 *uintptr) (_swi
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_State_save_to_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_3(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_State_save_to_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_3(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -398,7 +409,7 @@ func State_load_from(arg1 uintptr, arg2 uintptr, arg3 uint64, arg4 *uintptr) (_s
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_State_load_from_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_4(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_State_load_from_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_4(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -411,7 +422,7 @@ func Decode_step(arg1 uintptr, arg2 []int32, arg3 int, arg4 *uint64, arg5 *uint6
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int)(C._wrap_Decode_step_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_5)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.uintptr_t(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	swig_r = (int)(C._wrap_Decode_step_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_5)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.uintptr_t(_swig_i_5), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -428,7 +439,7 @@ func Session_feed(arg1 uintptr, arg2 []int32, arg3 int, arg4 *uint64, arg5 *uint
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
-	swig_r = (int)(C._wrap_Session_feed_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_6)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.uintptr_t(_swig_i_6), C.swig_voidp(_swig_i_7)))
+	swig_r = (int)(C._wrap_Session_feed_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_6)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.uintptr_t(_swig_i_6), C.swig_voidp(_swig_i_7)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -439,7 +450,7 @@ func Floats(arg1 uint64, arg2 uint64) (_swig_ret []float32) {
 	var swig_r []float32
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_Floats_capi_2bfa8f478e6d9b1d(C.swig_type_8(_swig_i_0), C.swig_type_9(_swig_i_1))
+	swig_r_p := C._wrap_Floats_capi_bca1bdc106a9e44d(C.swig_type_8(_swig_i_0), C.swig_type_9(_swig_i_1))
 	swig_r = *(*[]float32)(unsafe.Pointer(&swig_r_p))
 	return swig_r
 }
@@ -447,14 +458,14 @@ func Floats(arg1 uint64, arg2 uint64) (_swig_ret []float32) {
 func Model_vocabulary(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_Model_vocabulary_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
+	swig_r = (int64)(C._wrap_Model_vocabulary_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
 func Model_family(arg1 uintptr) (_swig_ret string) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_Model_family_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	swig_r_p := C._wrap_Model_family_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 string
  swig_r_1 = swigCopyString(swig_r) 
@@ -464,7 +475,7 @@ func Model_family(arg1 uintptr) (_swig_ret string) {
 func Model_end_ids(arg1 uintptr) (_swig_ret []int32) {
 	var swig_r []int32
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_Model_end_ids_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	swig_r_p := C._wrap_Model_end_ids_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 	swig_r = *(*[]int32)(unsafe.Pointer(&swig_r_p))
 	return swig_r
 }
@@ -472,7 +483,7 @@ func Model_end_ids(arg1 uintptr) (_swig_ret []int32) {
 func Model_numbers(arg1 uintptr, arg2 []int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_Model_numbers_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_13)(unsafe.Pointer(&_swig_i_1)))
+	C._wrap_Model_numbers_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_13)(unsafe.Pointer(&_swig_i_1)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -481,7 +492,7 @@ func Model_numbers(arg1 uintptr, arg2 []int64) {
 func Option_name(arg1 int) (_swig_ret string) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_Option_name_capi_2bfa8f478e6d9b1d(C.swig_intgo(_swig_i_0))
+	swig_r_p := C._wrap_Option_name_capi_bca1bdc106a9e44d(C.swig_intgo(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 string
  swig_r_1 = swigCopyString(swig_r) 
@@ -491,7 +502,7 @@ func Option_name(arg1 int) (_swig_ret string) {
 func Option_help(arg1 int) (_swig_ret string) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_Option_help_capi_2bfa8f478e6d9b1d(C.swig_intgo(_swig_i_0))
+	swig_r_p := C._wrap_Option_help_capi_bca1bdc106a9e44d(C.swig_intgo(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 string
  swig_r_1 = swigCopyString(swig_r) 
@@ -501,7 +512,7 @@ func Option_help(arg1 int) (_swig_ret string) {
 func Option_default(arg1 int) (_swig_ret string) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_Option_default_capi_2bfa8f478e6d9b1d(C.swig_intgo(_swig_i_0))
+	swig_r_p := C._wrap_Option_default_capi_bca1bdc106a9e44d(C.swig_intgo(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 string
  swig_r_1 = swigCopyString(swig_r) 
@@ -511,14 +522,14 @@ func Option_default(arg1 int) (_swig_ret string) {
 func Option_scope(arg1 int) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
-	swig_r = (int)(C._wrap_Option_scope_capi_2bfa8f478e6d9b1d(C.swig_intgo(_swig_i_0)))
+	swig_r = (int)(C._wrap_Option_scope_capi_bca1bdc106a9e44d(C.swig_intgo(_swig_i_0)))
 	return swig_r
 }
 
 func Session_tokens(arg1 uintptr) (_swig_ret []int32) {
 	var swig_r []int32
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_Session_tokens_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	swig_r_p := C._wrap_Session_tokens_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 	swig_r = *(*[]int32)(unsafe.Pointer(&swig_r_p))
 	return swig_r
 }
@@ -527,7 +538,7 @@ func Bytes(arg1 int64, arg2 int64) (_swig_ret []byte) {
 	var swig_r []byte
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_Bytes_capi_2bfa8f478e6d9b1d(C.swig_type_19(_swig_i_0), C.swig_type_20(_swig_i_1))
+	swig_r_p := C._wrap_Bytes_capi_bca1bdc106a9e44d(C.swig_type_19(_swig_i_0), C.swig_type_20(_swig_i_1))
 	swig_r = *(*[]byte)(unsafe.Pointer(&swig_r_p))
 	return swig_r
 }
@@ -536,7 +547,7 @@ func Ids(arg1 int64, arg2 int64) (_swig_ret []int32) {
 	var swig_r []int32
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_Ids_capi_2bfa8f478e6d9b1d(C.swig_type_22(_swig_i_0), C.swig_type_23(_swig_i_1))
+	swig_r_p := C._wrap_Ids_capi_bca1bdc106a9e44d(C.swig_type_22(_swig_i_0), C.swig_type_23(_swig_i_1))
 	swig_r = *(*[]int32)(unsafe.Pointer(&swig_r_p))
 	return swig_r
 }
@@ -545,7 +556,7 @@ func Doubles(arg1 int64, arg2 int64) (_swig_ret []float64) {
 	var swig_r []float64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_Doubles_capi_2bfa8f478e6d9b1d(C.swig_type_25(_swig_i_0), C.swig_type_26(_swig_i_1))
+	swig_r_p := C._wrap_Doubles_capi_bca1bdc106a9e44d(C.swig_type_25(_swig_i_0), C.swig_type_26(_swig_i_1))
 	swig_r = *(*[]float64)(unsafe.Pointer(&swig_r_p))
 	return swig_r
 }
@@ -554,7 +565,7 @@ func Words(arg1 int64, arg2 int64) (_swig_ret []uint64) {
 	var swig_r []uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_Words_capi_2bfa8f478e6d9b1d(C.swig_type_28(_swig_i_0), C.swig_type_29(_swig_i_1))
+	swig_r_p := C._wrap_Words_capi_bca1bdc106a9e44d(C.swig_type_28(_swig_i_0), C.swig_type_29(_swig_i_1))
 	swig_r = *(*[]uint64)(unsafe.Pointer(&swig_r_p))
 	return swig_r
 }
@@ -566,7 +577,7 @@ func Context_new(arg1 uintptr, arg2 uint64, arg3 uintptr, arg4 *uintptr, arg5 *u
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_Context_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_30(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_Context_new_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_type_30(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	return swig_r
 }
 
@@ -577,7 +588,7 @@ func Kernel_add(arg1 uintptr, arg2 string, arg3 int, arg4 uint64, arg5 *uintptr)
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_Kernel_add_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_31)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2), C.swig_type_32(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_Kernel_add_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_31)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2), C.swig_type_32(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -591,12 +602,63 @@ func Kernel_at(arg1 uintptr, arg2 int, arg3 []int64, arg4 []float64, arg5 *uintp
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_Kernel_at_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_33)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_34)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_Kernel_at_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_33)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_34)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
 	if Swig_escape_always_false {
 		Swig_escape_val = arg4
+	}
+	return swig_r
+}
+
+func Kernel_trace(arg1 uintptr, arg2 int, arg3 []int64, arg4 []float64, arg5 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	swig_r = (int)(C._wrap_Kernel_trace_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_35)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_36)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg4
+	}
+	return swig_r
+}
+
+func Kernel_check(arg1 uintptr, arg2 []int64, arg3 []float64, arg4 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (int)(C._wrap_Kernel_check_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_37)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_38)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	return swig_r
+}
+
+func Kernel_time(arg1 uintptr, arg2 int, arg3 int, arg4 []int64, arg5 []float64, arg6 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	swig_r = (int)(C._wrap_Kernel_time_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_39)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_40)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg4
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg5
 	}
 	return swig_r
 }
@@ -608,7 +670,7 @@ func Model_plan(arg1 uintptr, arg2 string, arg3 uintptr, arg4 []int64, arg5 *uin
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_Model_plan_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_35)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), *(*C.swig_type_36)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_Model_plan_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_41)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), *(*C.swig_type_42)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -623,7 +685,7 @@ func Totals(arg1 uintptr, arg2 []int64, arg3 *uintptr) (_swig_ret int) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_Totals_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_37)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_Totals_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_43)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -636,7 +698,7 @@ func Component_at(arg1 uintptr, arg2 int, arg3 []int64, arg4 *uintptr) (_swig_re
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_Component_at_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_38)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_Component_at_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_44)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -648,7 +710,7 @@ func Tokenizer_info(arg1 uintptr, arg2 []int64, arg3 *uintptr) (_swig_ret int) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_Tokenizer_info_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_39)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_Tokenizer_info_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_45)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -661,7 +723,7 @@ func Token_bytes(arg1 uintptr, arg2 int, arg3 []int64, arg4 *uintptr) (_swig_ret
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_Token_bytes_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_40)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_Token_bytes_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_46)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -674,7 +736,7 @@ func Decoder_push(arg1 uintptr, arg2 int, arg3 []int64, arg4 *uintptr) (_swig_re
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_Decoder_push_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_41)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_Decoder_push_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_47)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -686,7 +748,7 @@ func Decoder_flush(arg1 uintptr, arg2 []int64, arg3 *uintptr) (_swig_ret int) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_Decoder_flush_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_42)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_Decoder_flush_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_48)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -706,7 +768,7 @@ func Chat_render(arg1 uintptr, arg2 string, arg3 string, arg4 int, arg5 int, arg
 	_swig_i_8 := arg9
 	_swig_i_9 := arg10
 	_swig_i_10 := arg11
-	swig_r = (int)(C._wrap_Chat_render_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_43)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_44)(unsafe.Pointer(&_swig_i_2)), C.swig_intgo(_swig_i_3), C.swig_intgo(_swig_i_4), *(*C.swig_type_45)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_46)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_47)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_48)(unsafe.Pointer(&_swig_i_8)), C.swig_voidp(_swig_i_9), C.swig_voidp(_swig_i_10)))
+	swig_r = (int)(C._wrap_Chat_render_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_49)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_50)(unsafe.Pointer(&_swig_i_2)), C.swig_intgo(_swig_i_3), C.swig_intgo(_swig_i_4), *(*C.swig_type_51)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_52)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_53)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_54)(unsafe.Pointer(&_swig_i_8)), C.swig_voidp(_swig_i_9), C.swig_voidp(_swig_i_10)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -731,7 +793,7 @@ func Chat_render(arg1 uintptr, arg2 string, arg3 string, arg4 int, arg5 int, arg
 func Chat_ids(arg1 uintptr) (_swig_ret []int32) {
 	var swig_r []int32
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_Chat_ids_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	swig_r_p := C._wrap_Chat_ids_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 	swig_r = *(*[]int32)(unsafe.Pointer(&swig_r_p))
 	return swig_r
 }
@@ -739,7 +801,7 @@ func Chat_ids(arg1 uintptr) (_swig_ret []int32) {
 func Chat_text(arg1 uintptr) (_swig_ret []byte) {
 	var swig_r []byte
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_Chat_text_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	swig_r_p := C._wrap_Chat_text_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 	swig_r = *(*[]byte)(unsafe.Pointer(&swig_r_p))
 	return swig_r
 }
@@ -750,7 +812,7 @@ func Chat_segment(arg1 uintptr, arg2 int, arg3 []int64, arg4 *uintptr) (_swig_re
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_Chat_segment_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_51)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_Chat_segment_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_57)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -763,7 +825,7 @@ func Parser_delta(arg1 uintptr, arg2 int, arg3 []int64, arg4 *uintptr) (_swig_re
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_Parser_delta_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_52)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_Parser_delta_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_58)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -775,7 +837,7 @@ func Parser_message(arg1 uintptr, arg2 []int64, arg3 *uintptr) (_swig_ret int) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_Parser_message_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_53)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_Parser_message_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_59)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -790,7 +852,7 @@ func Top_k(arg1 uintptr, arg2 []float32, arg3 uint64, arg4 []int32, arg5 []float
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int)(C._wrap_Top_k_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_54)(unsafe.Pointer(&_swig_i_1)), C.swig_type_55(_swig_i_2), *(*C.swig_type_56)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_57)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5)))
+	swig_r = (int)(C._wrap_Top_k_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_60)(unsafe.Pointer(&_swig_i_1)), C.swig_type_61(_swig_i_2), *(*C.swig_type_62)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_63)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -809,7 +871,7 @@ func Log_probabilities(arg1 []float32, arg2 []int32, arg3 []float64, arg4 *uintp
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_Log_probabilities_capi_2bfa8f478e6d9b1d(*(*C.swig_type_58)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_59)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_60)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_Log_probabilities_capi_bca1bdc106a9e44d(*(*C.swig_type_64)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_65)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_66)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -829,7 +891,7 @@ func Score(arg1 uintptr, arg2 []int32, arg3 []float64, arg4 uintptr, arg5 *uintp
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_Score_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_61)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_62)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_Score_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_67)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_68)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -845,7 +907,7 @@ func Sampler_bias(arg1 uintptr, arg2 []int32, arg3 []float32, arg4 *uintptr) (_s
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_Sampler_bias_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_63)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_64)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_Sampler_bias_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_69)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_70)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -860,7 +922,7 @@ func Constraint_allowed(arg1 uintptr, arg2 []int64, arg3 *uintptr) (_swig_ret in
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_Constraint_allowed_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_65)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_Constraint_allowed_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_71)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -873,7 +935,7 @@ func Generation_next(arg1 uintptr, arg2 []int64, arg3 []float64, arg4 *uintptr) 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_Generation_next_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_66)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_67)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_Generation_next_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_73)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -887,7 +949,7 @@ func Step_read(arg1 uint64, arg2 []int64, arg3 []float64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	C._wrap_Step_read_capi_2bfa8f478e6d9b1d(C.swig_type_68(_swig_i_0), *(*C.swig_type_69)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_70)(unsafe.Pointer(&_swig_i_2)))
+	C._wrap_Step_read_capi_bca1bdc106a9e44d(C.swig_type_74(_swig_i_0), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -904,7 +966,7 @@ func Queue_submit(arg1 uintptr, arg2 []int32, arg3 uintptr, arg4 uint64, arg5 *i
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int)(C._wrap_Queue_submit_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_71)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_type_72(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int)(C._wrap_Queue_submit_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_77)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_type_78(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -914,7 +976,7 @@ func Queue_submit(arg1 uintptr, arg2 []int32, arg3 uintptr, arg4 uint64, arg5 *i
 func Session_trace(arg1 uintptr, arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_Session_trace_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_73(_swig_i_1))
+	C._wrap_Session_trace_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_type_79(_swig_i_1))
 }
 
 func Session_counters(arg1 uintptr, arg2 []int64, arg3 []float64, arg4 *uintptr) (_swig_ret int) {
@@ -923,7 +985,7 @@ func Session_counters(arg1 uintptr, arg2 []int64, arg3 []float64, arg4 *uintptr)
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_Session_counters_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_Session_counters_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_80)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_81)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -939,7 +1001,7 @@ func Batch(arg1 []int64, arg2 []int32, arg3 uintptr, arg4 *uintptr) (_swig_ret i
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_Batch_capi_2bfa8f478e6d9b1d(*(*C.swig_type_76)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_77)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_Batch_capi_bca1bdc106a9e44d(*(*C.swig_type_82)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_83)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -954,7 +1016,7 @@ func Bench_steps(arg1 uintptr, arg2 int, arg3 int) (_swig_ret int) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_Bench_steps_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_intgo(_swig_i_2)))
+	swig_r = (int)(C._wrap_Bench_steps_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_intgo(_swig_i_2)))
 	return swig_r
 }
 
@@ -964,7 +1026,7 @@ const PERIGEE_VERSION_PATCH int = 0
 const PERIGEE_ABI_VERSION int = 0
 func Perigee_version() (_swig_ret string) {
 	var swig_r string
-	swig_r_p := C._wrap_perigee_version_capi_2bfa8f478e6d9b1d()
+	swig_r_p := C._wrap_perigee_version_capi_bca1bdc106a9e44d()
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 string
  swig_r_1 = swigCopyString(swig_r) 
@@ -973,14 +1035,14 @@ func Perigee_version() (_swig_ret string) {
 
 func Perigee_abi_version() (_swig_ret int) {
 	var swig_r int
-	swig_r = (int)(C._wrap_perigee_abi_version_capi_2bfa8f478e6d9b1d())
+	swig_r = (int)(C._wrap_perigee_abi_version_capi_bca1bdc106a9e44d())
 	return swig_r
 }
 
 func Perigee_status_name(arg1 int) (_swig_ret string) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_perigee_status_name_capi_2bfa8f478e6d9b1d(C.swig_intgo(_swig_i_0))
+	swig_r_p := C._wrap_perigee_status_name_capi_bca1bdc106a9e44d(C.swig_intgo(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 string
  swig_r_1 = swigCopyString(swig_r) 
@@ -990,7 +1052,7 @@ func Perigee_status_name(arg1 int) (_swig_ret string) {
 func Perigee_status_text(arg1 int) (_swig_ret string) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_perigee_status_text_capi_2bfa8f478e6d9b1d(C.swig_intgo(_swig_i_0))
+	swig_r_p := C._wrap_perigee_status_text_capi_bca1bdc106a9e44d(C.swig_intgo(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 string
  swig_r_1 = swigCopyString(swig_r) 
@@ -1000,14 +1062,14 @@ func Perigee_status_text(arg1 int) (_swig_ret string) {
 func Perigee_error_status(arg1 uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
-	swig_r = (int)(C._wrap_perigee_error_status_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
+	swig_r = (int)(C._wrap_perigee_error_status_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
 func Perigee_error_message(arg1 uintptr) (_swig_ret string) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_perigee_error_message_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	swig_r_p := C._wrap_perigee_error_message_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 string
  swig_r_1 = swigCopyString(swig_r) 
@@ -1017,7 +1079,7 @@ func Perigee_error_message(arg1 uintptr) (_swig_ret string) {
 func Perigee_error_tensor(arg1 uintptr) (_swig_ret string) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_perigee_error_tensor_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	swig_r_p := C._wrap_perigee_error_tensor_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 string
  swig_r_1 = swigCopyString(swig_r) 
@@ -1027,7 +1089,7 @@ func Perigee_error_tensor(arg1 uintptr) (_swig_ret string) {
 func Perigee_error_file(arg1 uintptr) (_swig_ret string) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_perigee_error_file_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	swig_r_p := C._wrap_perigee_error_file_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 string
  swig_r_1 = swigCopyString(swig_r) 
@@ -1037,63 +1099,63 @@ func Perigee_error_file(arg1 uintptr) (_swig_ret string) {
 func Perigee_error_offset(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_perigee_error_offset_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
+	swig_r = (int64)(C._wrap_perigee_error_offset_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
 func Perigee_error_layer(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_perigee_error_layer_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
+	swig_r = (int64)(C._wrap_perigee_error_layer_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
 func Perigee_error_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_error_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_error_free_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_cancel_new(arg1 *uintptr, arg2 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_perigee_cancel_new_capi_2bfa8f478e6d9b1d(C.swig_voidp(_swig_i_0), C.swig_voidp(_swig_i_1)))
+	swig_r = (int)(C._wrap_perigee_cancel_new_capi_bca1bdc106a9e44d(C.swig_voidp(_swig_i_0), C.swig_voidp(_swig_i_1)))
 	return swig_r
 }
 
 func Perigee_cancel_trigger(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_cancel_trigger_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_cancel_trigger_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_cancel_reset(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_cancel_reset_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_cancel_reset_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_cancel_triggered(arg1 uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
-	swig_r = (int)(C._wrap_perigee_cancel_triggered_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
+	swig_r = (int)(C._wrap_perigee_cancel_triggered_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
 func Perigee_cancel_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_cancel_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_cancel_free_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_options_new(arg1 *uintptr, arg2 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_perigee_options_new_capi_2bfa8f478e6d9b1d(C.swig_voidp(_swig_i_0), C.swig_voidp(_swig_i_1)))
+	swig_r = (int)(C._wrap_perigee_options_new_capi_bca1bdc106a9e44d(C.swig_voidp(_swig_i_0), C.swig_voidp(_swig_i_1)))
 	return swig_r
 }
 
 func Perigee_options_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_options_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_options_free_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_options_set_int(arg1 uintptr, arg2 int, arg3 int64, arg4 *uintptr) (_swig_ret int) {
@@ -1102,7 +1164,7 @@ func Perigee_options_set_int(arg1 uintptr, arg2 int, arg3 int64, arg4 *uintptr) 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_options_set_int_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_type_86(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_options_set_int_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_type_92(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1112,7 +1174,7 @@ func Perigee_options_set_float(arg1 uintptr, arg2 int, arg3 float64, arg4 *uintp
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_options_set_float_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.double(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_options_set_float_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.double(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1122,7 +1184,7 @@ func Perigee_options_set_string(arg1 uintptr, arg2 int, arg3 string, arg4 *uintp
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_options_set_string_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_87)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_options_set_string_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_93)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1135,7 +1197,7 @@ func Perigee_options_set_text(arg1 uintptr, arg2 string, arg3 string, arg4 *uint
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_options_set_text_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_88)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_89)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_options_set_text_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_94)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_95)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1147,7 +1209,7 @@ func Perigee_options_set_text(arg1 uintptr, arg2 string, arg3 string, arg4 *uint
 
 func Perigee_option_count() (_swig_ret int64) {
 	var swig_r int64
-	swig_r = (int64)(C._wrap_perigee_option_count_capi_2bfa8f478e6d9b1d())
+	swig_r = (int64)(C._wrap_perigee_option_count_capi_bca1bdc106a9e44d())
 	return swig_r
 }
 
@@ -1157,20 +1219,20 @@ const PERIGEE_ATTENTION_GROUP int = 6
 const PERIGEE_ATTENTION_KEYS int = 64
 func Perigee_context_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_context_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_context_free_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_context_threads(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_perigee_context_threads_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
+	swig_r = (int64)(C._wrap_perigee_context_threads_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
 func Perigee_context_kernel_count(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_perigee_context_kernel_count_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
+	swig_r = (int64)(C._wrap_perigee_context_kernel_count_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
@@ -1178,18 +1240,25 @@ func Perigee_kernel_set_new(arg1 *uintptr, arg2 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_perigee_kernel_set_new_capi_2bfa8f478e6d9b1d(C.swig_voidp(_swig_i_0), C.swig_voidp(_swig_i_1)))
+	swig_r = (int)(C._wrap_perigee_kernel_set_new_capi_bca1bdc106a9e44d(C.swig_voidp(_swig_i_0), C.swig_voidp(_swig_i_1)))
 	return swig_r
 }
 
 func Perigee_kernel_set_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_kernel_set_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_kernel_set_free_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
+}
+
+func Perigee_context_trace_count(arg1 uintptr) (_swig_ret int64) {
+	var swig_r int64
+	_swig_i_0 := arg1
+	swig_r = (int64)(C._wrap_perigee_context_trace_count_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0)))
+	return swig_r
 }
 
 func Perigee_model_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_model_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_model_free_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_model_describe(arg1 uintptr, arg2 string, arg3 *uintptr, arg4 *uintptr) (_swig_ret int) {
@@ -1198,7 +1267,7 @@ func Perigee_model_describe(arg1 uintptr, arg2 string, arg3 *uintptr, arg4 *uint
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_model_describe_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_93)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_model_describe_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_100)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1208,13 +1277,13 @@ func Perigee_model_describe(arg1 uintptr, arg2 string, arg3 *uintptr, arg4 *uint
 func Perigee_description_count(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_perigee_description_count_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
+	swig_r = (int64)(C._wrap_perigee_description_count_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
 func Perigee_description_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_description_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_description_free_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_session_new(arg1 uintptr, arg2 uintptr, arg3 *uintptr, arg4 *uintptr) (_swig_ret int) {
@@ -1223,45 +1292,45 @@ func Perigee_session_new(arg1 uintptr, arg2 uintptr, arg3 *uintptr, arg4 *uintpt
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_session_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_session_new_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
 func Perigee_session_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_session_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_session_free_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_session_position(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_perigee_session_position_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
+	swig_r = (int64)(C._wrap_perigee_session_position_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
 func Perigee_session_context(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_perigee_session_context_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
+	swig_r = (int64)(C._wrap_perigee_session_context_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
 func Perigee_session_vocabulary(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_perigee_session_vocabulary_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
+	swig_r = (int64)(C._wrap_perigee_session_vocabulary_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
 func Perigee_session_reset(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_session_reset_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_session_reset_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_model_tokenizer(arg1 uintptr) (_swig_ret uintptr) {
 	var swig_r uintptr
 	_swig_i_0 := arg1
-	swig_r = (uintptr)(C._wrap_perigee_model_tokenizer_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
+	swig_r = (uintptr)(C._wrap_perigee_model_tokenizer_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
@@ -1271,7 +1340,7 @@ func Perigee_tokenizer_open(arg1 uintptr, arg2 string, arg3 *uintptr, arg4 *uint
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_tokenizer_open_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_98)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_tokenizer_open_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_105)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1280,7 +1349,7 @@ func Perigee_tokenizer_open(arg1 uintptr, arg2 string, arg3 *uintptr, arg4 *uint
 
 func Perigee_tokenizer_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_tokenizer_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_tokenizer_free_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 }
 
 const PERIGEE_ENCODE_REPLACE uint = 1
@@ -1293,7 +1362,7 @@ func Perigee_encode_text(arg1 uintptr, arg2 string, arg3 uint, arg4 []int32, arg
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int)(C._wrap_perigee_encode_text_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2), *(*C.swig_type_100)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int)(C._wrap_perigee_encode_text_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_106)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2), *(*C.swig_type_107)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1311,7 +1380,7 @@ func Perigee_encode_markup(arg1 uintptr, arg2 string, arg3 uint, arg4 []int32, a
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int)(C._wrap_perigee_encode_markup_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_101)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2), *(*C.swig_type_102)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int)(C._wrap_perigee_encode_markup_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_108)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2), *(*C.swig_type_109)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1329,7 +1398,7 @@ func Perigee_decode(arg1 uintptr, arg2 []int32, arg3 uint, arg4 []byte, arg5 *ui
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int)(C._wrap_perigee_decode_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int)(C._wrap_perigee_decode_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_110)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2), *(*C.swig_type_111)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1345,7 +1414,7 @@ func Perigee_token_id(arg1 uintptr, arg2 string, arg3 *int32, arg4 *uintptr) (_s
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_token_id_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_105)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_token_id_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_112)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1358,25 +1427,25 @@ func Perigee_decoder_new(arg1 uintptr, arg2 uint, arg3 *uintptr, arg4 *uintptr) 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_decoder_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_decoder_new_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
 func Perigee_decoder_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_decoder_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_decoder_free_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_chat_segment_count(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_perigee_chat_segment_count_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
+	swig_r = (int64)(C._wrap_perigee_chat_segment_count_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
 func Perigee_chat_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_chat_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_chat_free_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_parser_new(arg1 uintptr, arg2 uintptr, arg3 *uintptr, arg4 *uintptr) (_swig_ret int) {
@@ -1385,7 +1454,7 @@ func Perigee_parser_new(arg1 uintptr, arg2 uintptr, arg3 *uintptr, arg4 *uintptr
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_parser_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_parser_new_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1395,7 +1464,7 @@ func Perigee_parser_push(arg1 uintptr, arg2 int, arg3 *uint64, arg4 *uintptr) (_
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_parser_push_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_parser_push_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1404,20 +1473,20 @@ func Perigee_parser_finish(arg1 uintptr, arg2 *uint64, arg3 *uintptr) (_swig_ret
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_parser_finish_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_parser_finish_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
 func Perigee_parser_ended(arg1 uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
-	swig_r = (int)(C._wrap_perigee_parser_ended_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
+	swig_r = (int)(C._wrap_perigee_parser_ended_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
 func Perigee_parser_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_parser_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_parser_free_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_argmax(arg1 []float32, arg2 *int32, arg3 *uintptr) (_swig_ret int) {
@@ -1425,7 +1494,7 @@ func Perigee_argmax(arg1 []float32, arg2 *int32, arg3 *uintptr) (_swig_ret int) 
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_argmax_capi_2bfa8f478e6d9b1d(*(*C.swig_type_107)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_argmax_capi_bca1bdc106a9e44d(*(*C.swig_type_114)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1437,7 +1506,7 @@ func Perigee_sampler_new(arg1 uintptr, arg2 *uintptr, arg3 *uintptr) (_swig_ret 
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_sampler_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_sampler_new_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1446,13 +1515,13 @@ func Perigee_sampler_clone(arg1 uintptr, arg2 *uintptr, arg3 *uintptr) (_swig_re
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_sampler_clone_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_sampler_clone_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
 func Perigee_sampler_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_sampler_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_sampler_free_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_sampler_add_repetition(arg1 uintptr, arg2 float64, arg3 int64, arg4 *uintptr) (_swig_ret int) {
@@ -1461,7 +1530,7 @@ func Perigee_sampler_add_repetition(arg1 uintptr, arg2 float64, arg3 int64, arg4
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_sampler_add_repetition_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_type_108(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_sampler_add_repetition_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_type_115(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1471,7 +1540,7 @@ func Perigee_sampler_add_presence(arg1 uintptr, arg2 float64, arg3 int64, arg4 *
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_sampler_add_presence_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_type_109(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_sampler_add_presence_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_type_116(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1481,7 +1550,7 @@ func Perigee_sampler_add_frequency(arg1 uintptr, arg2 float64, arg3 int64, arg4 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_sampler_add_frequency_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_type_110(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_sampler_add_frequency_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_type_117(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1490,7 +1559,7 @@ func Perigee_sampler_add_temperature(arg1 uintptr, arg2 float64, arg3 *uintptr) 
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_sampler_add_temperature_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_sampler_add_temperature_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1499,7 +1568,7 @@ func Perigee_sampler_add_top_k(arg1 uintptr, arg2 int64, arg3 *uintptr) (_swig_r
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_sampler_add_top_k_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_111(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_sampler_add_top_k_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_type_118(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1508,7 +1577,7 @@ func Perigee_sampler_add_top_p(arg1 uintptr, arg2 float64, arg3 *uintptr) (_swig
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_sampler_add_top_p_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_sampler_add_top_p_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1517,7 +1586,7 @@ func Perigee_sampler_add_min_p(arg1 uintptr, arg2 float64, arg3 *uintptr) (_swig
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_sampler_add_min_p_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_sampler_add_min_p_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1525,14 +1594,14 @@ func Perigee_sampler_add_greedy(arg1 uintptr, arg2 *uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (int)(C._wrap_perigee_sampler_add_greedy_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1)))
+	swig_r = (int)(C._wrap_perigee_sampler_add_greedy_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1)))
 	return swig_r
 }
 
 func Perigee_sampler_set_seed(arg1 uintptr, arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_perigee_sampler_set_seed_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_112(_swig_i_1))
+	C._wrap_perigee_sampler_set_seed_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_type_119(_swig_i_1))
 }
 
 func Perigee_sampler_sample(arg1 uintptr, arg2 []float32, arg3 *int32, arg4 *uintptr) (_swig_ret int) {
@@ -1541,7 +1610,7 @@ func Perigee_sampler_sample(arg1 uintptr, arg2 []float32, arg3 *int32, arg4 *uin
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_sampler_sample_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_sampler_sample_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1553,7 +1622,7 @@ func Perigee_sampler_accept(arg1 uintptr, arg2 []int32, arg3 *uintptr) (_swig_re
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_sampler_accept_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_114)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_sampler_accept_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1562,7 +1631,7 @@ func Perigee_sampler_accept(arg1 uintptr, arg2 []int32, arg3 *uintptr) (_swig_re
 
 func Perigee_sampler_reset(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_sampler_reset_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_sampler_reset_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_constraint_from_schema(arg1 uintptr, arg2 string, arg3 *uintptr, arg4 *uintptr) (_swig_ret int) {
@@ -1571,7 +1640,7 @@ func Perigee_constraint_from_schema(arg1 uintptr, arg2 string, arg3 *uintptr, ar
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_constraint_from_schema_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_115)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_constraint_from_schema_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1584,7 +1653,7 @@ func Perigee_constraint_from_regex(arg1 uintptr, arg2 string, arg3 *uintptr, arg
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_constraint_from_regex_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_constraint_from_regex_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1596,13 +1665,13 @@ func Perigee_constraint_clone(arg1 uintptr, arg2 *uintptr, arg3 *uintptr) (_swig
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_constraint_clone_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_constraint_clone_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
 func Perigee_constraint_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_constraint_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_constraint_free_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_constraint_accept(arg1 uintptr, arg2 int, arg3 *uintptr) (_swig_ret int) {
@@ -1610,14 +1679,14 @@ func Perigee_constraint_accept(arg1 uintptr, arg2 int, arg3 *uintptr) (_swig_ret
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_constraint_accept_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_constraint_accept_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
 func Perigee_constraint_complete(arg1 uintptr) (_swig_ret int) {
 	var swig_r int
 	_swig_i_0 := arg1
-	swig_r = (int)(C._wrap_perigee_constraint_complete_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
+	swig_r = (int)(C._wrap_perigee_constraint_complete_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
@@ -1628,7 +1697,7 @@ func Perigee_sampler_sample_constrained(arg1 uintptr, arg2 []float32, arg3 uintp
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_sampler_sample_constrained_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_117)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_sampler_sample_constrained_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1638,7 +1707,7 @@ func Perigee_sampler_sample_constrained(arg1 uintptr, arg2 []float32, arg3 uintp
 func Perigee_finish_name(arg1 int) (_swig_ret string) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_perigee_finish_name_capi_2bfa8f478e6d9b1d(C.swig_intgo(_swig_i_0))
+	swig_r_p := C._wrap_perigee_finish_name_capi_bca1bdc106a9e44d(C.swig_intgo(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 string
  swig_r_1 = swigCopyString(swig_r) 
@@ -1650,13 +1719,13 @@ func Perigee_generation_options_new(arg1 uintptr, arg2 *uintptr, arg3 *uintptr) 
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_generation_options_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_generation_options_new_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
 func Perigee_generation_options_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_generation_options_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_generation_options_free_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_generation_options_set_sampler(arg1 uintptr, arg2 uintptr, arg3 *uintptr) (_swig_ret int) {
@@ -1664,7 +1733,7 @@ func Perigee_generation_options_set_sampler(arg1 uintptr, arg2 uintptr, arg3 *ui
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_generation_options_set_sampler_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_generation_options_set_sampler_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1673,7 +1742,7 @@ func Perigee_generation_options_set_constraint(arg1 uintptr, arg2 uintptr, arg3 
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_generation_options_set_constraint_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_generation_options_set_constraint_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1682,7 +1751,7 @@ func Perigee_generation_options_set_max_tokens(arg1 uintptr, arg2 int64, arg3 *u
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_generation_options_set_max_tokens_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_119(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_generation_options_set_max_tokens_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_type_126(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1691,7 +1760,7 @@ func Perigee_generation_options_add_stop_id(arg1 uintptr, arg2 int, arg3 *uintpt
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_generation_options_add_stop_id_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_generation_options_add_stop_id_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1700,7 +1769,7 @@ func Perigee_generation_options_set_default_stops(arg1 uintptr, arg2 int, arg3 *
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_generation_options_set_default_stops_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_generation_options_set_default_stops_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1709,7 +1778,7 @@ func Perigee_generation_options_add_stop_string(arg1 uintptr, arg2 string, arg3 
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_generation_options_add_stop_string_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_generation_options_add_stop_string_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1721,7 +1790,7 @@ func Perigee_generation_options_set_log_probabilities(arg1 uintptr, arg2 int, ar
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_generation_options_set_log_probabilities_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_generation_options_set_log_probabilities_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1730,7 +1799,7 @@ func Perigee_generation_options_set_cancel(arg1 uintptr, arg2 uintptr, arg3 *uin
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_generation_options_set_cancel_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_generation_options_set_cancel_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1741,7 +1810,7 @@ func Perigee_generation_new(arg1 uintptr, arg2 []int32, arg3 uintptr, arg4 *uint
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_generation_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_generation_new_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1750,7 +1819,7 @@ func Perigee_generation_new(arg1 uintptr, arg2 []int32, arg3 uintptr, arg4 *uint
 
 func Perigee_generation_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_generation_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_generation_free_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_session_fork(arg1 uintptr, arg2 *uintptr, arg3 *uintptr) (_swig_ret int) {
@@ -1758,7 +1827,7 @@ func Perigee_session_fork(arg1 uintptr, arg2 *uintptr, arg3 *uintptr) (_swig_ret
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_session_fork_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_session_fork_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1769,7 +1838,7 @@ func Perigee_session_rewind(arg1 uintptr, arg2 int64, arg3 *int64, arg4 uintptr,
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_session_rewind_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_122(_swig_i_1), C.swig_voidp(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_session_rewind_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_type_129(_swig_i_1), C.swig_voidp(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	return swig_r
 }
 
@@ -1779,13 +1848,13 @@ func Perigee_prefix_cache_new(arg1 uintptr, arg2 int64, arg3 *uintptr, arg4 *uin
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_prefix_cache_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_123(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_prefix_cache_new_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_type_130(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
 func Perigee_prefix_cache_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_prefix_cache_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_prefix_cache_free_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_prefix_cache_put(arg1 uintptr, arg2 uintptr, arg3 *uintptr) (_swig_ret int) {
@@ -1793,7 +1862,7 @@ func Perigee_prefix_cache_put(arg1 uintptr, arg2 uintptr, arg3 *uintptr) (_swig_
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_prefix_cache_put_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_prefix_cache_put_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1804,7 +1873,7 @@ func Perigee_prefix_cache_get(arg1 uintptr, arg2 []int32, arg3 uintptr, arg4 *ui
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_prefix_cache_get_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_prefix_cache_get_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), *(*C.swig_type_131)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1814,7 +1883,7 @@ func Perigee_prefix_cache_get(arg1 uintptr, arg2 []int32, arg3 uintptr, arg4 *ui
 func Perigee_prefix_cache_bytes(arg1 uintptr) (_swig_ret int64) {
 	var swig_r int64
 	_swig_i_0 := arg1
-	swig_r = (int64)(C._wrap_perigee_prefix_cache_bytes_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0)))
+	swig_r = (int64)(C._wrap_perigee_prefix_cache_bytes_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
@@ -1824,7 +1893,7 @@ func Perigee_state_size(arg1 uintptr, arg2 uintptr, arg3 *uint64, arg4 *uintptr)
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_state_size_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_state_size_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1835,7 +1904,7 @@ func Perigee_state_save(arg1 uintptr, arg2 uintptr, arg3 []byte, arg4 *uint64, a
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_state_save_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_state_save_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_133)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1848,7 +1917,7 @@ func Perigee_state_save_file(arg1 uintptr, arg2 uintptr, arg3 string, arg4 *uint
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_state_save_file_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_state_save_file_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_134)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1861,7 +1930,7 @@ func Perigee_state_load(arg1 uintptr, arg2 uintptr, arg3 []byte, arg4 *uintptr) 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_state_load_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_state_load_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_135)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1874,7 +1943,7 @@ func Perigee_state_load_file(arg1 uintptr, arg2 uintptr, arg3 string, arg4 *uint
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int)(C._wrap_perigee_state_load_file_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_129)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
+	swig_r = (int)(C._wrap_perigee_state_load_file_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1888,13 +1957,13 @@ func Perigee_queue_new(arg1 uintptr, arg2 uintptr, arg3 int64, arg4 *uintptr, ar
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int)(C._wrap_perigee_queue_new_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_130(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int)(C._wrap_perigee_queue_new_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_137(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	return swig_r
 }
 
 func Perigee_queue_free(arg1 uintptr) {
 	_swig_i_0 := arg1
-	C._wrap_perigee_queue_free_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0))
+	C._wrap_perigee_queue_free_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))
 }
 
 func Perigee_queue_set_step_seconds(arg1 uintptr, arg2 float64, arg3 *uintptr) (_swig_ret int) {
@@ -1902,7 +1971,7 @@ func Perigee_queue_set_step_seconds(arg1 uintptr, arg2 float64, arg3 *uintptr) (
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_queue_set_step_seconds_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_queue_set_step_seconds_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1911,7 +1980,7 @@ func Perigee_queue_cancel(arg1 uintptr, arg2 int64, arg3 *uintptr) (_swig_ret in
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_queue_cancel_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_type_131(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_queue_cancel_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_type_138(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1920,7 +1989,7 @@ func Perigee_queue_step(arg1 uintptr, arg2 *uint64, arg3 *uintptr) (_swig_ret in
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int)(C._wrap_perigee_queue_step_capi_2bfa8f478e6d9b1d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int)(C._wrap_perigee_queue_step_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 

@@ -183,6 +183,7 @@ static void* Swig_malloc(int c) {
 
 #include <perigee/perigee.h>
 #include <perigee/sys/kernel_set.h>
+#include <perigee/sys/kernel_watch.h>
 
 
 #include <stdint.h>		// Use the C99 official header
@@ -203,6 +204,7 @@ static void* Swig_malloc(int c) {
 #include <perigee/queue.h>
 #include <perigee/state.h>
 #include <perigee/sys/kernel_set.h>
+#include <perigee/sys/kernel_watch.h>
 
 
 typedef struct prg_floats { const float *p; size_t n; } prg_floats;
@@ -428,6 +430,60 @@ static perigee_status Kernel_at(const perigee_context *context, int index, int64
         numbers[14] = k.deterministic;
         numbers[15] = k.in_use;
         reals[0] = k.error_bound;
+    }
+    return st;
+}
+/* numbers: kernel, function, op as views; rows, cols, tokens, calls */
+static perigee_status Kernel_trace(const perigee_context *context, int index, int64_t *numbers, size_t count,
+                                   double *reals, perigee_error **err) {
+    perigee_kernel_trace t;
+    perigee_status st;
+    t.struct_size = sizeof t;
+    st = perigee_context_trace(context, (size_t)index, &t, err);
+    if (st == PERIGEE_OK && count >= 10) {
+        numbers[0] = (int64_t)(uintptr_t)t.kernel; numbers[1] = (int64_t)strlen(t.kernel);
+        numbers[2] = (int64_t)(uintptr_t)t.function; numbers[3] = (int64_t)strlen(t.function);
+        numbers[4] = (int64_t)(uintptr_t)t.op; numbers[5] = (int64_t)strlen(t.op);
+        numbers[6] = (int64_t)t.rows; numbers[7] = (int64_t)t.cols; numbers[8] = (int64_t)t.tokens;
+        numbers[9] = t.calls;
+        reals[0] = t.seconds;
+    }
+    return st;
+}
+/* numbers: calls, skipped, different; then of the first difference kernel, reference, op, function, output as views;
+ * rows, cols, tokens, index, width. reals: largest, value, expected, allowed */
+static perigee_status Kernel_check(const perigee_context *context, int64_t *numbers, size_t count, double *reals,
+                                   perigee_error **err) {
+    perigee_kernel_check c;
+    perigee_status st;
+    const char *texts[5];
+    int i;
+    c.struct_size = sizeof c;
+    st = perigee_context_check(context, &c, err);
+    if (st == PERIGEE_OK && count >= 18) {
+        texts[0] = c.kernel; texts[1] = c.reference; texts[2] = c.op; texts[3] = c.function; texts[4] = c.output;
+        numbers[0] = c.calls; numbers[1] = c.skipped; numbers[2] = c.different;
+        for (i = 0; i < 5; i++) {
+            numbers[3 + 2 * i] = (int64_t)(uintptr_t)texts[i];
+            numbers[4 + 2 * i] = texts[i] ? (int64_t)strlen(texts[i]) : 0;
+        }
+        numbers[13] = (int64_t)c.rows; numbers[14] = (int64_t)c.cols; numbers[15] = (int64_t)c.tokens;
+        numbers[16] = (int64_t)c.index; numbers[17] = (int64_t)c.width;
+        reals[0] = c.largest; reals[1] = c.value; reals[2] = c.expected; reals[3] = c.allowed;
+    }
+    return st;
+}
+/* numbers: rows, cols, tokens, bytes, multiply-adds */
+static perigee_status Kernel_time(perigee_context *context, int index, int tokens, int64_t *numbers, size_t count,
+                                  double *reals, perigee_error **err) {
+    perigee_kernel_timing t;
+    perigee_status st;
+    t.struct_size = sizeof t;
+    st = perigee_context_time_kernel(context, (size_t)index, (size_t)tokens, &t, err);
+    if (st == PERIGEE_OK && count >= 5) {
+        numbers[0] = (int64_t)t.rows; numbers[1] = (int64_t)t.cols; numbers[2] = (int64_t)t.tokens;
+        numbers[3] = t.bytes; numbers[4] = t.multiply_adds;
+        reals[0] = t.seconds;
     }
     return st;
 }
@@ -691,7 +747,7 @@ static int Bench_steps(perigee_session *session, int32_t token, int times) {
 extern "C" {
 #endif
 
-void _wrap_Swig_free_capi_2bfa8f478e6d9b1d(void *_swig_go_0) {
+void _wrap_Swig_free_capi_bca1bdc106a9e44d(void *_swig_go_0) {
   void *arg1 = (void *) 0 ;
   
   arg1 = *(void **)&_swig_go_0; 
@@ -701,7 +757,7 @@ void _wrap_Swig_free_capi_2bfa8f478e6d9b1d(void *_swig_go_0) {
 }
 
 
-void *_wrap_Swig_malloc_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
+void *_wrap_Swig_malloc_capi_bca1bdc106a9e44d(intgo _swig_go_0) {
   int arg1 ;
   void *result = 0 ;
   void *_swig_go_result;
@@ -714,7 +770,7 @@ void *_wrap_Swig_malloc_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
 }
 
 
-intgo _wrap_Model_load_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, _gostring_ _swig_go_1, perigee_options *_swig_go_2, long long _swig_go_3, perigee_cancel *_swig_go_4, perigee_model **_swig_go_5, perigee_error **_swig_go_6) {
+intgo _wrap_Model_load_capi_bca1bdc106a9e44d(perigee_context *_swig_go_0, _gostring_ _swig_go_1, perigee_options *_swig_go_2, long long _swig_go_3, perigee_cancel *_swig_go_4, perigee_model **_swig_go_5, perigee_error **_swig_go_6) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -740,7 +796,7 @@ intgo _wrap_Model_load_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, _gostr
 }
 
 
-intgo _wrap_State_save_to_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_State_save_to_capi_bca1bdc106a9e44d(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   perigee_sampler *arg2 = (perigee_sampler *) 0 ;
   uint64_t arg3 ;
@@ -759,7 +815,7 @@ intgo _wrap_State_save_to_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, per
 }
 
 
-intgo _wrap_State_load_from_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_State_load_from_capi_bca1bdc106a9e44d(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   perigee_sampler *arg2 = (perigee_sampler *) 0 ;
   uint64_t arg3 ;
@@ -778,7 +834,7 @@ intgo _wrap_State_load_from_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, p
 }
 
 
-intgo _wrap_Decode_step_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, _goslice_ _swig_go_1, intgo _swig_go_2, long long *_swig_go_3, long long *_swig_go_4, perigee_cancel *_swig_go_5, perigee_error **_swig_go_6) {
+intgo _wrap_Decode_step_capi_bca1bdc106a9e44d(perigee_session *_swig_go_0, _goslice_ _swig_go_1, intgo _swig_go_2, long long *_swig_go_3, long long *_swig_go_4, perigee_cancel *_swig_go_5, perigee_error **_swig_go_6) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   int32_t *arg2 = (int32_t *) 0 ;
   size_t arg3 ;
@@ -804,7 +860,7 @@ intgo _wrap_Decode_step_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, _gosl
 }
 
 
-intgo _wrap_Session_feed_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, _goslice_ _swig_go_1, intgo _swig_go_2, long long *_swig_go_3, long long *_swig_go_4, long long *_swig_go_5, perigee_cancel *_swig_go_6, perigee_error **_swig_go_7) {
+intgo _wrap_Session_feed_capi_bca1bdc106a9e44d(perigee_session *_swig_go_0, _goslice_ _swig_go_1, intgo _swig_go_2, long long *_swig_go_3, long long *_swig_go_4, long long *_swig_go_5, perigee_cancel *_swig_go_6, perigee_error **_swig_go_7) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   int32_t *arg2 = (int32_t *) 0 ;
   size_t arg3 ;
@@ -832,7 +888,7 @@ intgo _wrap_Session_feed_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, _gos
 }
 
 
-_goslice_ _wrap_Floats_capi_2bfa8f478e6d9b1d(long long _swig_go_0, long long _swig_go_1) {
+_goslice_ _wrap_Floats_capi_bca1bdc106a9e44d(long long _swig_go_0, long long _swig_go_1) {
   uint64_t arg1 ;
   uint64_t arg2 ;
   prg_floats result;
@@ -847,7 +903,7 @@ _goslice_ _wrap_Floats_capi_2bfa8f478e6d9b1d(long long _swig_go_0, long long _sw
 }
 
 
-long long _wrap_Model_vocabulary_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0) {
+long long _wrap_Model_vocabulary_capi_bca1bdc106a9e44d(perigee_model *_swig_go_0) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   int64_t result;
   long long _swig_go_result;
@@ -860,7 +916,7 @@ long long _wrap_Model_vocabulary_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0
 }
 
 
-_gostring_ _wrap_Model_family_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0) {
+_gostring_ _wrap_Model_family_capi_bca1bdc106a9e44d(perigee_model *_swig_go_0) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -873,7 +929,7 @@ _gostring_ _wrap_Model_family_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0) {
 }
 
 
-_goslice_ _wrap_Model_end_ids_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0) {
+_goslice_ _wrap_Model_end_ids_capi_bca1bdc106a9e44d(perigee_model *_swig_go_0) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   prg_ids result;
   _goslice_ _swig_go_result;
@@ -886,7 +942,7 @@ _goslice_ _wrap_Model_end_ids_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0) {
 }
 
 
-void _wrap_Model_numbers_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0, _goslice_ _swig_go_1) {
+void _wrap_Model_numbers_capi_bca1bdc106a9e44d(perigee_model *_swig_go_0, _goslice_ _swig_go_1) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   int64_t *arg2 = (int64_t *) 0 ;
   size_t arg3 ;
@@ -899,7 +955,7 @@ void _wrap_Model_numbers_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0, _gosli
 }
 
 
-_gostring_ _wrap_Option_name_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
+_gostring_ _wrap_Option_name_capi_bca1bdc106a9e44d(intgo _swig_go_0) {
   int arg1 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -912,7 +968,7 @@ _gostring_ _wrap_Option_name_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
 }
 
 
-_gostring_ _wrap_Option_help_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
+_gostring_ _wrap_Option_help_capi_bca1bdc106a9e44d(intgo _swig_go_0) {
   int arg1 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -925,7 +981,7 @@ _gostring_ _wrap_Option_help_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
 }
 
 
-_gostring_ _wrap_Option_default_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
+_gostring_ _wrap_Option_default_capi_bca1bdc106a9e44d(intgo _swig_go_0) {
   int arg1 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -938,7 +994,7 @@ _gostring_ _wrap_Option_default_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
 }
 
 
-intgo _wrap_Option_scope_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
+intgo _wrap_Option_scope_capi_bca1bdc106a9e44d(intgo _swig_go_0) {
   int arg1 ;
   int result;
   intgo _swig_go_result;
@@ -951,7 +1007,7 @@ intgo _wrap_Option_scope_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
 }
 
 
-_goslice_ _wrap_Session_tokens_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0) {
+_goslice_ _wrap_Session_tokens_capi_bca1bdc106a9e44d(perigee_session *_swig_go_0) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   prg_ids result;
   _goslice_ _swig_go_result;
@@ -964,7 +1020,7 @@ _goslice_ _wrap_Session_tokens_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0
 }
 
 
-_goslice_ _wrap_Bytes_capi_2bfa8f478e6d9b1d(long long _swig_go_0, long long _swig_go_1) {
+_goslice_ _wrap_Bytes_capi_bca1bdc106a9e44d(long long _swig_go_0, long long _swig_go_1) {
   int64_t arg1 ;
   int64_t arg2 ;
   prg_bytes result;
@@ -979,7 +1035,7 @@ _goslice_ _wrap_Bytes_capi_2bfa8f478e6d9b1d(long long _swig_go_0, long long _swi
 }
 
 
-_goslice_ _wrap_Ids_capi_2bfa8f478e6d9b1d(long long _swig_go_0, long long _swig_go_1) {
+_goslice_ _wrap_Ids_capi_bca1bdc106a9e44d(long long _swig_go_0, long long _swig_go_1) {
   int64_t arg1 ;
   int64_t arg2 ;
   prg_ids result;
@@ -994,7 +1050,7 @@ _goslice_ _wrap_Ids_capi_2bfa8f478e6d9b1d(long long _swig_go_0, long long _swig_
 }
 
 
-_goslice_ _wrap_Doubles_capi_2bfa8f478e6d9b1d(long long _swig_go_0, long long _swig_go_1) {
+_goslice_ _wrap_Doubles_capi_bca1bdc106a9e44d(long long _swig_go_0, long long _swig_go_1) {
   int64_t arg1 ;
   int64_t arg2 ;
   prg_doubles result;
@@ -1009,7 +1065,7 @@ _goslice_ _wrap_Doubles_capi_2bfa8f478e6d9b1d(long long _swig_go_0, long long _s
 }
 
 
-_goslice_ _wrap_Words_capi_2bfa8f478e6d9b1d(long long _swig_go_0, long long _swig_go_1) {
+_goslice_ _wrap_Words_capi_bca1bdc106a9e44d(long long _swig_go_0, long long _swig_go_1) {
   int64_t arg1 ;
   int64_t arg2 ;
   prg_words result;
@@ -1024,7 +1080,7 @@ _goslice_ _wrap_Words_capi_2bfa8f478e6d9b1d(long long _swig_go_0, long long _swi
 }
 
 
-intgo _wrap_Context_new_capi_2bfa8f478e6d9b1d(perigee_options *_swig_go_0, long long _swig_go_1, perigee_kernel_set *_swig_go_2, perigee_context **_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_Context_new_capi_bca1bdc106a9e44d(perigee_options *_swig_go_0, long long _swig_go_1, perigee_kernel_set *_swig_go_2, perigee_context **_swig_go_3, perigee_error **_swig_go_4) {
   perigee_options *arg1 = (perigee_options *) 0 ;
   uint64_t arg2 ;
   perigee_kernel_set *arg3 = (perigee_kernel_set *) 0 ;
@@ -1045,7 +1101,7 @@ intgo _wrap_Context_new_capi_2bfa8f478e6d9b1d(perigee_options *_swig_go_0, long 
 }
 
 
-intgo _wrap_Kernel_add_capi_2bfa8f478e6d9b1d(perigee_kernel_set *_swig_go_0, _gostring_ _swig_go_1, intgo _swig_go_2, long long _swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_Kernel_add_capi_bca1bdc106a9e44d(perigee_kernel_set *_swig_go_0, _gostring_ _swig_go_1, intgo _swig_go_2, long long _swig_go_3, perigee_error **_swig_go_4) {
   perigee_kernel_set *arg1 = (perigee_kernel_set *) 0 ;
   char *arg2 = (char *) 0 ;
   int arg3 ;
@@ -1071,7 +1127,7 @@ intgo _wrap_Kernel_add_capi_2bfa8f478e6d9b1d(perigee_kernel_set *_swig_go_0, _go
 }
 
 
-intgo _wrap_Kernel_at_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, intgo _swig_go_1, _goslice_ _swig_go_2, _goslice_ _swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_Kernel_at_capi_bca1bdc106a9e44d(perigee_context *_swig_go_0, intgo _swig_go_1, _goslice_ _swig_go_2, _goslice_ _swig_go_3, perigee_error **_swig_go_4) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   int arg2 ;
   int64_t *arg3 = (int64_t *) 0 ;
@@ -1093,7 +1149,73 @@ intgo _wrap_Kernel_at_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, intgo _
 }
 
 
-intgo _wrap_Model_plan_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, _gostring_ _swig_go_1, perigee_options *_swig_go_2, _goslice_ _swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_Kernel_trace_capi_bca1bdc106a9e44d(perigee_context *_swig_go_0, intgo _swig_go_1, _goslice_ _swig_go_2, _goslice_ _swig_go_3, perigee_error **_swig_go_4) {
+  perigee_context *arg1 = (perigee_context *) 0 ;
+  int arg2 ;
+  int64_t *arg3 = (int64_t *) 0 ;
+  size_t arg4 ;
+  double *arg5 = (double *) 0 ;
+  perigee_error **arg6 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_context * *)&_swig_go_0; 
+  arg2 = (int)_swig_go_1; 
+  arg3 = (int64_t *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len; 
+  arg5 = (double *)_swig_go_3.array; 
+  arg6 = (perigee_error **)_swig_go_4; 
+  
+  result = (perigee_status)Kernel_trace((struct perigee_context const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Kernel_check_capi_bca1bdc106a9e44d(perigee_context *_swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
+  perigee_context *arg1 = (perigee_context *) 0 ;
+  int64_t *arg2 = (int64_t *) 0 ;
+  size_t arg3 ;
+  double *arg4 = (double *) 0 ;
+  perigee_error **arg5 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_context * *)&_swig_go_0; 
+  arg2 = (int64_t *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len; 
+  arg4 = (double *)_swig_go_2.array; 
+  arg5 = (perigee_error **)_swig_go_3; 
+  
+  result = (perigee_status)Kernel_check((struct perigee_context const *)arg1,arg2,arg3,arg4,arg5);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Kernel_time_capi_bca1bdc106a9e44d(perigee_context *_swig_go_0, intgo _swig_go_1, intgo _swig_go_2, _goslice_ _swig_go_3, _goslice_ _swig_go_4, perigee_error **_swig_go_5) {
+  perigee_context *arg1 = (perigee_context *) 0 ;
+  int arg2 ;
+  int arg3 ;
+  int64_t *arg4 = (int64_t *) 0 ;
+  size_t arg5 ;
+  double *arg6 = (double *) 0 ;
+  perigee_error **arg7 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_context * *)&_swig_go_0; 
+  arg2 = (int)_swig_go_1; 
+  arg3 = (int)_swig_go_2; 
+  arg4 = (int64_t *)_swig_go_3.array; arg5 = (size_t)_swig_go_3.len; 
+  arg6 = (double *)_swig_go_4.array; 
+  arg7 = (perigee_error **)_swig_go_5; 
+  
+  result = (perigee_status)Kernel_time(arg1,arg2,arg3,arg4,arg5,arg6,arg7);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
+intgo _wrap_Model_plan_capi_bca1bdc106a9e44d(perigee_context *_swig_go_0, _gostring_ _swig_go_1, perigee_options *_swig_go_2, _goslice_ _swig_go_3, perigee_error **_swig_go_4) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -1116,7 +1238,7 @@ intgo _wrap_Model_plan_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, _gostr
 }
 
 
-intgo _wrap_Totals_capi_2bfa8f478e6d9b1d(perigee_description *_swig_go_0, _goslice_ _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_Totals_capi_bca1bdc106a9e44d(perigee_description *_swig_go_0, _goslice_ _swig_go_1, perigee_error **_swig_go_2) {
   perigee_description *arg1 = (perigee_description *) 0 ;
   int64_t *arg2 = (int64_t *) 0 ;
   size_t arg3 ;
@@ -1134,7 +1256,7 @@ intgo _wrap_Totals_capi_2bfa8f478e6d9b1d(perigee_description *_swig_go_0, _gosli
 }
 
 
-intgo _wrap_Component_at_capi_2bfa8f478e6d9b1d(perigee_description *_swig_go_0, intgo _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_Component_at_capi_bca1bdc106a9e44d(perigee_description *_swig_go_0, intgo _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
   perigee_description *arg1 = (perigee_description *) 0 ;
   int arg2 ;
   int64_t *arg3 = (int64_t *) 0 ;
@@ -1154,7 +1276,7 @@ intgo _wrap_Component_at_capi_2bfa8f478e6d9b1d(perigee_description *_swig_go_0, 
 }
 
 
-intgo _wrap_Tokenizer_info_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _goslice_ _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_Tokenizer_info_capi_bca1bdc106a9e44d(perigee_tokenizer *_swig_go_0, _goslice_ _swig_go_1, perigee_error **_swig_go_2) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   int64_t *arg2 = (int64_t *) 0 ;
   size_t arg3 ;
@@ -1172,7 +1294,7 @@ intgo _wrap_Tokenizer_info_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, 
 }
 
 
-intgo _wrap_Token_bytes_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, intgo _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_Token_bytes_capi_bca1bdc106a9e44d(perigee_tokenizer *_swig_go_0, intgo _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   int32_t arg2 ;
   int64_t *arg3 = (int64_t *) 0 ;
@@ -1192,7 +1314,7 @@ intgo _wrap_Token_bytes_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, int
 }
 
 
-intgo _wrap_Decoder_push_capi_2bfa8f478e6d9b1d(perigee_decoder *_swig_go_0, intgo _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_Decoder_push_capi_bca1bdc106a9e44d(perigee_decoder *_swig_go_0, intgo _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
   perigee_decoder *arg1 = (perigee_decoder *) 0 ;
   int32_t arg2 ;
   int64_t *arg3 = (int64_t *) 0 ;
@@ -1212,7 +1334,7 @@ intgo _wrap_Decoder_push_capi_2bfa8f478e6d9b1d(perigee_decoder *_swig_go_0, intg
 }
 
 
-intgo _wrap_Decoder_flush_capi_2bfa8f478e6d9b1d(perigee_decoder *_swig_go_0, _goslice_ _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_Decoder_flush_capi_bca1bdc106a9e44d(perigee_decoder *_swig_go_0, _goslice_ _swig_go_1, perigee_error **_swig_go_2) {
   perigee_decoder *arg1 = (perigee_decoder *) 0 ;
   int64_t *arg2 = (int64_t *) 0 ;
   size_t arg3 ;
@@ -1230,7 +1352,7 @@ intgo _wrap_Decoder_flush_capi_2bfa8f478e6d9b1d(perigee_decoder *_swig_go_0, _go
 }
 
 
-intgo _wrap_Chat_render_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, intgo _swig_go_3, intgo _swig_go_4, _gostring_ _swig_go_5, _gostring_ _swig_go_6, _gostring_ _swig_go_7, _gostring_ _swig_go_8, perigee_chat **_swig_go_9, perigee_error **_swig_go_10) {
+intgo _wrap_Chat_render_capi_bca1bdc106a9e44d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, intgo _swig_go_3, intgo _swig_go_4, _gostring_ _swig_go_5, _gostring_ _swig_go_6, _gostring_ _swig_go_7, _gostring_ _swig_go_8, perigee_chat **_swig_go_9, perigee_error **_swig_go_10) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -1269,7 +1391,7 @@ intgo _wrap_Chat_render_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _go
 }
 
 
-_goslice_ _wrap_Chat_ids_capi_2bfa8f478e6d9b1d(perigee_chat *_swig_go_0) {
+_goslice_ _wrap_Chat_ids_capi_bca1bdc106a9e44d(perigee_chat *_swig_go_0) {
   perigee_chat *arg1 = (perigee_chat *) 0 ;
   prg_ids result;
   _goslice_ _swig_go_result;
@@ -1282,7 +1404,7 @@ _goslice_ _wrap_Chat_ids_capi_2bfa8f478e6d9b1d(perigee_chat *_swig_go_0) {
 }
 
 
-_goslice_ _wrap_Chat_text_capi_2bfa8f478e6d9b1d(perigee_chat *_swig_go_0) {
+_goslice_ _wrap_Chat_text_capi_bca1bdc106a9e44d(perigee_chat *_swig_go_0) {
   perigee_chat *arg1 = (perigee_chat *) 0 ;
   prg_bytes result;
   _goslice_ _swig_go_result;
@@ -1295,7 +1417,7 @@ _goslice_ _wrap_Chat_text_capi_2bfa8f478e6d9b1d(perigee_chat *_swig_go_0) {
 }
 
 
-intgo _wrap_Chat_segment_capi_2bfa8f478e6d9b1d(perigee_chat *_swig_go_0, intgo _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_Chat_segment_capi_bca1bdc106a9e44d(perigee_chat *_swig_go_0, intgo _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
   perigee_chat *arg1 = (perigee_chat *) 0 ;
   int arg2 ;
   int64_t *arg3 = (int64_t *) 0 ;
@@ -1315,7 +1437,7 @@ intgo _wrap_Chat_segment_capi_2bfa8f478e6d9b1d(perigee_chat *_swig_go_0, intgo _
 }
 
 
-intgo _wrap_Parser_delta_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0, intgo _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_Parser_delta_capi_bca1bdc106a9e44d(perigee_parser *_swig_go_0, intgo _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
   perigee_parser *arg1 = (perigee_parser *) 0 ;
   int arg2 ;
   int64_t *arg3 = (int64_t *) 0 ;
@@ -1335,7 +1457,7 @@ intgo _wrap_Parser_delta_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0, intgo
 }
 
 
-intgo _wrap_Parser_message_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0, _goslice_ _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_Parser_message_capi_bca1bdc106a9e44d(perigee_parser *_swig_go_0, _goslice_ _swig_go_1, perigee_error **_swig_go_2) {
   perigee_parser *arg1 = (perigee_parser *) 0 ;
   int64_t *arg2 = (int64_t *) 0 ;
   size_t arg3 ;
@@ -1353,7 +1475,7 @@ intgo _wrap_Parser_message_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0, _go
 }
 
 
-intgo _wrap_Top_k_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, _goslice_ _swig_go_1, long long _swig_go_2, _goslice_ _swig_go_3, _goslice_ _swig_go_4, perigee_error **_swig_go_5) {
+intgo _wrap_Top_k_capi_bca1bdc106a9e44d(perigee_context *_swig_go_0, _goslice_ _swig_go_1, long long _swig_go_2, _goslice_ _swig_go_3, _goslice_ _swig_go_4, perigee_error **_swig_go_5) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   float *arg2 = (float *) 0 ;
   size_t arg3 ;
@@ -1377,7 +1499,7 @@ intgo _wrap_Top_k_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, _goslice_ _
 }
 
 
-intgo _wrap_Log_probabilities_capi_2bfa8f478e6d9b1d(_goslice_ _swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_Log_probabilities_capi_bca1bdc106a9e44d(_goslice_ _swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
   float *arg1 = (float *) 0 ;
   size_t arg2 ;
   int32_t *arg3 = (int32_t *) 0 ;
@@ -1398,7 +1520,7 @@ intgo _wrap_Log_probabilities_capi_2bfa8f478e6d9b1d(_goslice_ _swig_go_0, _gosli
 }
 
 
-intgo _wrap_Score_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2, perigee_cancel *_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_Score_capi_bca1bdc106a9e44d(perigee_session *_swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2, perigee_cancel *_swig_go_3, perigee_error **_swig_go_4) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   int32_t *arg2 = (int32_t *) 0 ;
   size_t arg3 ;
@@ -1420,7 +1542,7 @@ intgo _wrap_Score_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, _goslice_ _
 }
 
 
-intgo _wrap_Sampler_bias_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_Sampler_bias_capi_bca1bdc106a9e44d(perigee_sampler *_swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   int32_t *arg2 = (int32_t *) 0 ;
   size_t arg3 ;
@@ -1440,7 +1562,7 @@ intgo _wrap_Sampler_bias_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, _gos
 }
 
 
-intgo _wrap_Constraint_allowed_capi_2bfa8f478e6d9b1d(perigee_constraint *_swig_go_0, _goslice_ _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_Constraint_allowed_capi_bca1bdc106a9e44d(perigee_constraint *_swig_go_0, _goslice_ _swig_go_1, perigee_error **_swig_go_2) {
   perigee_constraint *arg1 = (perigee_constraint *) 0 ;
   int64_t *arg2 = (int64_t *) 0 ;
   size_t arg3 ;
@@ -1458,7 +1580,7 @@ intgo _wrap_Constraint_allowed_capi_2bfa8f478e6d9b1d(perigee_constraint *_swig_g
 }
 
 
-intgo _wrap_Generation_next_capi_2bfa8f478e6d9b1d(perigee_generation *_swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_Generation_next_capi_bca1bdc106a9e44d(perigee_generation *_swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
   perigee_generation *arg1 = (perigee_generation *) 0 ;
   int64_t *arg2 = (int64_t *) 0 ;
   size_t arg3 ;
@@ -1478,7 +1600,7 @@ intgo _wrap_Generation_next_capi_2bfa8f478e6d9b1d(perigee_generation *_swig_go_0
 }
 
 
-void _wrap_Step_read_capi_2bfa8f478e6d9b1d(long long _swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2) {
+void _wrap_Step_read_capi_bca1bdc106a9e44d(long long _swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2) {
   uint64_t arg1 ;
   int64_t *arg2 = (int64_t *) 0 ;
   size_t arg3 ;
@@ -1493,7 +1615,7 @@ void _wrap_Step_read_capi_2bfa8f478e6d9b1d(long long _swig_go_0, _goslice_ _swig
 }
 
 
-intgo _wrap_Queue_submit_capi_2bfa8f478e6d9b1d(perigee_queue *_swig_go_0, _goslice_ _swig_go_1, perigee_generation_options *_swig_go_2, long long _swig_go_3, long long *_swig_go_4, perigee_error **_swig_go_5) {
+intgo _wrap_Queue_submit_capi_bca1bdc106a9e44d(perigee_queue *_swig_go_0, _goslice_ _swig_go_1, perigee_generation_options *_swig_go_2, long long _swig_go_3, long long *_swig_go_4, perigee_error **_swig_go_5) {
   perigee_queue *arg1 = (perigee_queue *) 0 ;
   int32_t *arg2 = (int32_t *) 0 ;
   size_t arg3 ;
@@ -1517,7 +1639,7 @@ intgo _wrap_Queue_submit_capi_2bfa8f478e6d9b1d(perigee_queue *_swig_go_0, _gosli
 }
 
 
-void _wrap_Session_trace_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, long long _swig_go_1) {
+void _wrap_Session_trace_capi_bca1bdc106a9e44d(perigee_session *_swig_go_0, long long _swig_go_1) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   uint64_t arg2 ;
   
@@ -1529,7 +1651,7 @@ void _wrap_Session_trace_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, long
 }
 
 
-intgo _wrap_Session_counters_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_Session_counters_capi_bca1bdc106a9e44d(perigee_session *_swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   int64_t *arg2 = (int64_t *) 0 ;
   size_t arg3 ;
@@ -1549,7 +1671,7 @@ intgo _wrap_Session_counters_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, 
 }
 
 
-intgo _wrap_Batch_capi_2bfa8f478e6d9b1d(_goslice_ _swig_go_0, _goslice_ _swig_go_1, perigee_cancel *_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_Batch_capi_bca1bdc106a9e44d(_goslice_ _swig_go_0, _goslice_ _swig_go_1, perigee_cancel *_swig_go_2, perigee_error **_swig_go_3) {
   int64_t *arg1 = (int64_t *) 0 ;
   size_t arg2 ;
   int32_t *arg3 = (int32_t *) 0 ;
@@ -1570,7 +1692,7 @@ intgo _wrap_Batch_capi_2bfa8f478e6d9b1d(_goslice_ _swig_go_0, _goslice_ _swig_go
 }
 
 
-intgo _wrap_Bench_steps_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, intgo _swig_go_1, intgo _swig_go_2) {
+intgo _wrap_Bench_steps_capi_bca1bdc106a9e44d(perigee_session *_swig_go_0, intgo _swig_go_1, intgo _swig_go_2) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   int32_t arg2 ;
   int arg3 ;
@@ -1587,7 +1709,7 @@ intgo _wrap_Bench_steps_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, intgo
 }
 
 
-_gostring_ _wrap_perigee_version_capi_2bfa8f478e6d9b1d() {
+_gostring_ _wrap_perigee_version_capi_bca1bdc106a9e44d() {
   char *result = 0 ;
   _gostring_ _swig_go_result;
   
@@ -1598,7 +1720,7 @@ _gostring_ _wrap_perigee_version_capi_2bfa8f478e6d9b1d() {
 }
 
 
-intgo _wrap_perigee_abi_version_capi_2bfa8f478e6d9b1d() {
+intgo _wrap_perigee_abi_version_capi_bca1bdc106a9e44d() {
   int32_t result;
   intgo _swig_go_result;
   
@@ -1609,7 +1731,7 @@ intgo _wrap_perigee_abi_version_capi_2bfa8f478e6d9b1d() {
 }
 
 
-_gostring_ _wrap_perigee_status_name_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
+_gostring_ _wrap_perigee_status_name_capi_bca1bdc106a9e44d(intgo _swig_go_0) {
   perigee_status arg1 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -1622,7 +1744,7 @@ _gostring_ _wrap_perigee_status_name_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
 }
 
 
-_gostring_ _wrap_perigee_status_text_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
+_gostring_ _wrap_perigee_status_text_capi_bca1bdc106a9e44d(intgo _swig_go_0) {
   perigee_status arg1 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -1635,7 +1757,7 @@ _gostring_ _wrap_perigee_status_text_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
 }
 
 
-intgo _wrap_perigee_error_status_capi_2bfa8f478e6d9b1d(perigee_error *_swig_go_0) {
+intgo _wrap_perigee_error_status_capi_bca1bdc106a9e44d(perigee_error *_swig_go_0) {
   perigee_error *arg1 = (perigee_error *) 0 ;
   perigee_status result;
   intgo _swig_go_result;
@@ -1648,7 +1770,7 @@ intgo _wrap_perigee_error_status_capi_2bfa8f478e6d9b1d(perigee_error *_swig_go_0
 }
 
 
-_gostring_ _wrap_perigee_error_message_capi_2bfa8f478e6d9b1d(perigee_error *_swig_go_0) {
+_gostring_ _wrap_perigee_error_message_capi_bca1bdc106a9e44d(perigee_error *_swig_go_0) {
   perigee_error *arg1 = (perigee_error *) 0 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -1661,7 +1783,7 @@ _gostring_ _wrap_perigee_error_message_capi_2bfa8f478e6d9b1d(perigee_error *_swi
 }
 
 
-_gostring_ _wrap_perigee_error_tensor_capi_2bfa8f478e6d9b1d(perigee_error *_swig_go_0) {
+_gostring_ _wrap_perigee_error_tensor_capi_bca1bdc106a9e44d(perigee_error *_swig_go_0) {
   perigee_error *arg1 = (perigee_error *) 0 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -1674,7 +1796,7 @@ _gostring_ _wrap_perigee_error_tensor_capi_2bfa8f478e6d9b1d(perigee_error *_swig
 }
 
 
-_gostring_ _wrap_perigee_error_file_capi_2bfa8f478e6d9b1d(perigee_error *_swig_go_0) {
+_gostring_ _wrap_perigee_error_file_capi_bca1bdc106a9e44d(perigee_error *_swig_go_0) {
   perigee_error *arg1 = (perigee_error *) 0 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -1687,7 +1809,7 @@ _gostring_ _wrap_perigee_error_file_capi_2bfa8f478e6d9b1d(perigee_error *_swig_g
 }
 
 
-long long _wrap_perigee_error_offset_capi_2bfa8f478e6d9b1d(perigee_error *_swig_go_0) {
+long long _wrap_perigee_error_offset_capi_bca1bdc106a9e44d(perigee_error *_swig_go_0) {
   perigee_error *arg1 = (perigee_error *) 0 ;
   int64_t result;
   long long _swig_go_result;
@@ -1700,7 +1822,7 @@ long long _wrap_perigee_error_offset_capi_2bfa8f478e6d9b1d(perigee_error *_swig_
 }
 
 
-long long _wrap_perigee_error_layer_capi_2bfa8f478e6d9b1d(perigee_error *_swig_go_0) {
+long long _wrap_perigee_error_layer_capi_bca1bdc106a9e44d(perigee_error *_swig_go_0) {
   perigee_error *arg1 = (perigee_error *) 0 ;
   int64_t result;
   long long _swig_go_result;
@@ -1713,7 +1835,7 @@ long long _wrap_perigee_error_layer_capi_2bfa8f478e6d9b1d(perigee_error *_swig_g
 }
 
 
-void _wrap_perigee_error_free_capi_2bfa8f478e6d9b1d(perigee_error *_swig_go_0) {
+void _wrap_perigee_error_free_capi_bca1bdc106a9e44d(perigee_error *_swig_go_0) {
   perigee_error *arg1 = (perigee_error *) 0 ;
   
   arg1 = *(perigee_error * *)&_swig_go_0; 
@@ -1723,7 +1845,7 @@ void _wrap_perigee_error_free_capi_2bfa8f478e6d9b1d(perigee_error *_swig_go_0) {
 }
 
 
-intgo _wrap_perigee_cancel_new_capi_2bfa8f478e6d9b1d(perigee_cancel **_swig_go_0, perigee_error **_swig_go_1) {
+intgo _wrap_perigee_cancel_new_capi_bca1bdc106a9e44d(perigee_cancel **_swig_go_0, perigee_error **_swig_go_1) {
   perigee_cancel **arg1 = (perigee_cancel **) 0 ;
   perigee_error **arg2 = (perigee_error **) 0 ;
   perigee_status result;
@@ -1738,7 +1860,7 @@ intgo _wrap_perigee_cancel_new_capi_2bfa8f478e6d9b1d(perigee_cancel **_swig_go_0
 }
 
 
-void _wrap_perigee_cancel_trigger_capi_2bfa8f478e6d9b1d(perigee_cancel *_swig_go_0) {
+void _wrap_perigee_cancel_trigger_capi_bca1bdc106a9e44d(perigee_cancel *_swig_go_0) {
   perigee_cancel *arg1 = (perigee_cancel *) 0 ;
   
   arg1 = *(perigee_cancel * *)&_swig_go_0; 
@@ -1748,7 +1870,7 @@ void _wrap_perigee_cancel_trigger_capi_2bfa8f478e6d9b1d(perigee_cancel *_swig_go
 }
 
 
-void _wrap_perigee_cancel_reset_capi_2bfa8f478e6d9b1d(perigee_cancel *_swig_go_0) {
+void _wrap_perigee_cancel_reset_capi_bca1bdc106a9e44d(perigee_cancel *_swig_go_0) {
   perigee_cancel *arg1 = (perigee_cancel *) 0 ;
   
   arg1 = *(perigee_cancel * *)&_swig_go_0; 
@@ -1758,7 +1880,7 @@ void _wrap_perigee_cancel_reset_capi_2bfa8f478e6d9b1d(perigee_cancel *_swig_go_0
 }
 
 
-intgo _wrap_perigee_cancel_triggered_capi_2bfa8f478e6d9b1d(perigee_cancel *_swig_go_0) {
+intgo _wrap_perigee_cancel_triggered_capi_bca1bdc106a9e44d(perigee_cancel *_swig_go_0) {
   perigee_cancel *arg1 = (perigee_cancel *) 0 ;
   int result;
   intgo _swig_go_result;
@@ -1771,7 +1893,7 @@ intgo _wrap_perigee_cancel_triggered_capi_2bfa8f478e6d9b1d(perigee_cancel *_swig
 }
 
 
-void _wrap_perigee_cancel_free_capi_2bfa8f478e6d9b1d(perigee_cancel *_swig_go_0) {
+void _wrap_perigee_cancel_free_capi_bca1bdc106a9e44d(perigee_cancel *_swig_go_0) {
   perigee_cancel *arg1 = (perigee_cancel *) 0 ;
   
   arg1 = *(perigee_cancel * *)&_swig_go_0; 
@@ -1781,7 +1903,7 @@ void _wrap_perigee_cancel_free_capi_2bfa8f478e6d9b1d(perigee_cancel *_swig_go_0)
 }
 
 
-intgo _wrap_perigee_options_new_capi_2bfa8f478e6d9b1d(perigee_options **_swig_go_0, perigee_error **_swig_go_1) {
+intgo _wrap_perigee_options_new_capi_bca1bdc106a9e44d(perigee_options **_swig_go_0, perigee_error **_swig_go_1) {
   perigee_options **arg1 = (perigee_options **) 0 ;
   perigee_error **arg2 = (perigee_error **) 0 ;
   perigee_status result;
@@ -1796,7 +1918,7 @@ intgo _wrap_perigee_options_new_capi_2bfa8f478e6d9b1d(perigee_options **_swig_go
 }
 
 
-void _wrap_perigee_options_free_capi_2bfa8f478e6d9b1d(perigee_options *_swig_go_0) {
+void _wrap_perigee_options_free_capi_bca1bdc106a9e44d(perigee_options *_swig_go_0) {
   perigee_options *arg1 = (perigee_options *) 0 ;
   
   arg1 = *(perigee_options * *)&_swig_go_0; 
@@ -1806,7 +1928,7 @@ void _wrap_perigee_options_free_capi_2bfa8f478e6d9b1d(perigee_options *_swig_go_
 }
 
 
-intgo _wrap_perigee_options_set_int_capi_2bfa8f478e6d9b1d(perigee_options *_swig_go_0, intgo _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_options_set_int_capi_bca1bdc106a9e44d(perigee_options *_swig_go_0, intgo _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
   perigee_options *arg1 = (perigee_options *) 0 ;
   perigee_option arg2 ;
   int64_t arg3 ;
@@ -1825,7 +1947,7 @@ intgo _wrap_perigee_options_set_int_capi_2bfa8f478e6d9b1d(perigee_options *_swig
 }
 
 
-intgo _wrap_perigee_options_set_float_capi_2bfa8f478e6d9b1d(perigee_options *_swig_go_0, intgo _swig_go_1, double _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_options_set_float_capi_bca1bdc106a9e44d(perigee_options *_swig_go_0, intgo _swig_go_1, double _swig_go_2, perigee_error **_swig_go_3) {
   perigee_options *arg1 = (perigee_options *) 0 ;
   perigee_option arg2 ;
   double arg3 ;
@@ -1844,7 +1966,7 @@ intgo _wrap_perigee_options_set_float_capi_2bfa8f478e6d9b1d(perigee_options *_sw
 }
 
 
-intgo _wrap_perigee_options_set_string_capi_2bfa8f478e6d9b1d(perigee_options *_swig_go_0, intgo _swig_go_1, _gostring_ _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_options_set_string_capi_bca1bdc106a9e44d(perigee_options *_swig_go_0, intgo _swig_go_1, _gostring_ _swig_go_2, perigee_error **_swig_go_3) {
   perigee_options *arg1 = (perigee_options *) 0 ;
   perigee_option arg2 ;
   char *arg3 = (char *) 0 ;
@@ -1864,7 +1986,7 @@ intgo _wrap_perigee_options_set_string_capi_2bfa8f478e6d9b1d(perigee_options *_s
 }
 
 
-intgo _wrap_perigee_options_set_text_capi_2bfa8f478e6d9b1d(perigee_options *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_options_set_text_capi_bca1bdc106a9e44d(perigee_options *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, perigee_error **_swig_go_3) {
   perigee_options *arg1 = (perigee_options *) 0 ;
   char *arg2 = (char *) 0 ;
   char *arg3 = (char *) 0 ;
@@ -1893,7 +2015,7 @@ intgo _wrap_perigee_options_set_text_capi_2bfa8f478e6d9b1d(perigee_options *_swi
 }
 
 
-long long _wrap_perigee_option_count_capi_2bfa8f478e6d9b1d() {
+long long _wrap_perigee_option_count_capi_bca1bdc106a9e44d() {
   size_t result;
   long long _swig_go_result;
   
@@ -1904,7 +2026,7 @@ long long _wrap_perigee_option_count_capi_2bfa8f478e6d9b1d() {
 }
 
 
-void _wrap_perigee_context_free_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0) {
+void _wrap_perigee_context_free_capi_bca1bdc106a9e44d(perigee_context *_swig_go_0) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   
   arg1 = *(perigee_context * *)&_swig_go_0; 
@@ -1914,7 +2036,7 @@ void _wrap_perigee_context_free_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_
 }
 
 
-long long _wrap_perigee_context_threads_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0) {
+long long _wrap_perigee_context_threads_capi_bca1bdc106a9e44d(perigee_context *_swig_go_0) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   size_t result;
   long long _swig_go_result;
@@ -1927,7 +2049,7 @@ long long _wrap_perigee_context_threads_capi_2bfa8f478e6d9b1d(perigee_context *_
 }
 
 
-long long _wrap_perigee_context_kernel_count_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0) {
+long long _wrap_perigee_context_kernel_count_capi_bca1bdc106a9e44d(perigee_context *_swig_go_0) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   size_t result;
   long long _swig_go_result;
@@ -1940,7 +2062,7 @@ long long _wrap_perigee_context_kernel_count_capi_2bfa8f478e6d9b1d(perigee_conte
 }
 
 
-intgo _wrap_perigee_kernel_set_new_capi_2bfa8f478e6d9b1d(perigee_kernel_set **_swig_go_0, perigee_error **_swig_go_1) {
+intgo _wrap_perigee_kernel_set_new_capi_bca1bdc106a9e44d(perigee_kernel_set **_swig_go_0, perigee_error **_swig_go_1) {
   perigee_kernel_set **arg1 = (perigee_kernel_set **) 0 ;
   perigee_error **arg2 = (perigee_error **) 0 ;
   perigee_status result;
@@ -1955,7 +2077,7 @@ intgo _wrap_perigee_kernel_set_new_capi_2bfa8f478e6d9b1d(perigee_kernel_set **_s
 }
 
 
-void _wrap_perigee_kernel_set_free_capi_2bfa8f478e6d9b1d(perigee_kernel_set *_swig_go_0) {
+void _wrap_perigee_kernel_set_free_capi_bca1bdc106a9e44d(perigee_kernel_set *_swig_go_0) {
   perigee_kernel_set *arg1 = (perigee_kernel_set *) 0 ;
   
   arg1 = *(perigee_kernel_set * *)&_swig_go_0; 
@@ -1965,7 +2087,20 @@ void _wrap_perigee_kernel_set_free_capi_2bfa8f478e6d9b1d(perigee_kernel_set *_sw
 }
 
 
-void _wrap_perigee_model_free_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0) {
+long long _wrap_perigee_context_trace_count_capi_bca1bdc106a9e44d(perigee_context *_swig_go_0) {
+  perigee_context *arg1 = (perigee_context *) 0 ;
+  size_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(perigee_context * *)&_swig_go_0; 
+  
+  result = perigee_context_trace_count((struct perigee_context const *)arg1);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_perigee_model_free_capi_bca1bdc106a9e44d(perigee_model *_swig_go_0) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   
   arg1 = *(perigee_model * *)&_swig_go_0; 
@@ -1975,7 +2110,7 @@ void _wrap_perigee_model_free_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0) {
 }
 
 
-intgo _wrap_perigee_model_describe_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, _gostring_ _swig_go_1, perigee_description **_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_model_describe_capi_bca1bdc106a9e44d(perigee_context *_swig_go_0, _gostring_ _swig_go_1, perigee_description **_swig_go_2, perigee_error **_swig_go_3) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -1995,7 +2130,7 @@ intgo _wrap_perigee_model_describe_capi_2bfa8f478e6d9b1d(perigee_context *_swig_
 }
 
 
-long long _wrap_perigee_description_count_capi_2bfa8f478e6d9b1d(perigee_description *_swig_go_0) {
+long long _wrap_perigee_description_count_capi_bca1bdc106a9e44d(perigee_description *_swig_go_0) {
   perigee_description *arg1 = (perigee_description *) 0 ;
   size_t result;
   long long _swig_go_result;
@@ -2008,7 +2143,7 @@ long long _wrap_perigee_description_count_capi_2bfa8f478e6d9b1d(perigee_descript
 }
 
 
-void _wrap_perigee_description_free_capi_2bfa8f478e6d9b1d(perigee_description *_swig_go_0) {
+void _wrap_perigee_description_free_capi_bca1bdc106a9e44d(perigee_description *_swig_go_0) {
   perigee_description *arg1 = (perigee_description *) 0 ;
   
   arg1 = *(perigee_description * *)&_swig_go_0; 
@@ -2018,7 +2153,7 @@ void _wrap_perigee_description_free_capi_2bfa8f478e6d9b1d(perigee_description *_
 }
 
 
-intgo _wrap_perigee_session_new_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0, perigee_options *_swig_go_1, perigee_session **_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_session_new_capi_bca1bdc106a9e44d(perigee_model *_swig_go_0, perigee_options *_swig_go_1, perigee_session **_swig_go_2, perigee_error **_swig_go_3) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   perigee_options *arg2 = (perigee_options *) 0 ;
   perigee_session **arg3 = (perigee_session **) 0 ;
@@ -2037,7 +2172,7 @@ intgo _wrap_perigee_session_new_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0,
 }
 
 
-void _wrap_perigee_session_free_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0) {
+void _wrap_perigee_session_free_capi_bca1bdc106a9e44d(perigee_session *_swig_go_0) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   
   arg1 = *(perigee_session * *)&_swig_go_0; 
@@ -2047,7 +2182,7 @@ void _wrap_perigee_session_free_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_
 }
 
 
-long long _wrap_perigee_session_position_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0) {
+long long _wrap_perigee_session_position_capi_bca1bdc106a9e44d(perigee_session *_swig_go_0) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   int64_t result;
   long long _swig_go_result;
@@ -2060,7 +2195,7 @@ long long _wrap_perigee_session_position_capi_2bfa8f478e6d9b1d(perigee_session *
 }
 
 
-long long _wrap_perigee_session_context_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0) {
+long long _wrap_perigee_session_context_capi_bca1bdc106a9e44d(perigee_session *_swig_go_0) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   int64_t result;
   long long _swig_go_result;
@@ -2073,7 +2208,7 @@ long long _wrap_perigee_session_context_capi_2bfa8f478e6d9b1d(perigee_session *_
 }
 
 
-long long _wrap_perigee_session_vocabulary_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0) {
+long long _wrap_perigee_session_vocabulary_capi_bca1bdc106a9e44d(perigee_session *_swig_go_0) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   size_t result;
   long long _swig_go_result;
@@ -2086,7 +2221,7 @@ long long _wrap_perigee_session_vocabulary_capi_2bfa8f478e6d9b1d(perigee_session
 }
 
 
-void _wrap_perigee_session_reset_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0) {
+void _wrap_perigee_session_reset_capi_bca1bdc106a9e44d(perigee_session *_swig_go_0) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   
   arg1 = *(perigee_session * *)&_swig_go_0; 
@@ -2096,7 +2231,7 @@ void _wrap_perigee_session_reset_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go
 }
 
 
-perigee_tokenizer *_wrap_perigee_model_tokenizer_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0) {
+perigee_tokenizer *_wrap_perigee_model_tokenizer_capi_bca1bdc106a9e44d(perigee_model *_swig_go_0) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   perigee_tokenizer *result = 0 ;
   perigee_tokenizer *_swig_go_result;
@@ -2109,7 +2244,7 @@ perigee_tokenizer *_wrap_perigee_model_tokenizer_capi_2bfa8f478e6d9b1d(perigee_m
 }
 
 
-intgo _wrap_perigee_tokenizer_open_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, _gostring_ _swig_go_1, perigee_tokenizer **_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_tokenizer_open_capi_bca1bdc106a9e44d(perigee_context *_swig_go_0, _gostring_ _swig_go_1, perigee_tokenizer **_swig_go_2, perigee_error **_swig_go_3) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -2129,7 +2264,7 @@ intgo _wrap_perigee_tokenizer_open_capi_2bfa8f478e6d9b1d(perigee_context *_swig_
 }
 
 
-void _wrap_perigee_tokenizer_free_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0) {
+void _wrap_perigee_tokenizer_free_capi_bca1bdc106a9e44d(perigee_tokenizer *_swig_go_0) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   
   arg1 = *(perigee_tokenizer * *)&_swig_go_0; 
@@ -2139,7 +2274,7 @@ void _wrap_perigee_tokenizer_free_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig
 }
 
 
-intgo _wrap_perigee_encode_text_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, intgo _swig_go_2, _goslice_ _swig_go_3, long long *_swig_go_4, perigee_error **_swig_go_5) {
+intgo _wrap_perigee_encode_text_capi_bca1bdc106a9e44d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, intgo _swig_go_2, _goslice_ _swig_go_3, long long *_swig_go_4, perigee_error **_swig_go_5) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -2164,7 +2299,7 @@ intgo _wrap_perigee_encode_text_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_g
 }
 
 
-intgo _wrap_perigee_encode_markup_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, intgo _swig_go_2, _goslice_ _swig_go_3, long long *_swig_go_4, perigee_error **_swig_go_5) {
+intgo _wrap_perigee_encode_markup_capi_bca1bdc106a9e44d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, intgo _swig_go_2, _goslice_ _swig_go_3, long long *_swig_go_4, perigee_error **_swig_go_5) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -2189,7 +2324,7 @@ intgo _wrap_perigee_encode_markup_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig
 }
 
 
-intgo _wrap_perigee_decode_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _goslice_ _swig_go_1, intgo _swig_go_2, _goslice_ _swig_go_3, long long *_swig_go_4, perigee_error **_swig_go_5) {
+intgo _wrap_perigee_decode_capi_bca1bdc106a9e44d(perigee_tokenizer *_swig_go_0, _goslice_ _swig_go_1, intgo _swig_go_2, _goslice_ _swig_go_3, long long *_swig_go_4, perigee_error **_swig_go_5) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   int32_t *arg2 = (int32_t *) 0 ;
   size_t arg3 ;
@@ -2214,7 +2349,7 @@ intgo _wrap_perigee_decode_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, 
 }
 
 
-intgo _wrap_perigee_token_id_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, int *_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_token_id_capi_bca1bdc106a9e44d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, int *_swig_go_2, perigee_error **_swig_go_3) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -2234,7 +2369,7 @@ intgo _wrap_perigee_token_id_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0
 }
 
 
-intgo _wrap_perigee_decoder_new_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, intgo _swig_go_1, perigee_decoder **_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_decoder_new_capi_bca1bdc106a9e44d(perigee_tokenizer *_swig_go_0, intgo _swig_go_1, perigee_decoder **_swig_go_2, perigee_error **_swig_go_3) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   uint32_t arg2 ;
   perigee_decoder **arg3 = (perigee_decoder **) 0 ;
@@ -2253,7 +2388,7 @@ intgo _wrap_perigee_decoder_new_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_g
 }
 
 
-void _wrap_perigee_decoder_free_capi_2bfa8f478e6d9b1d(perigee_decoder *_swig_go_0) {
+void _wrap_perigee_decoder_free_capi_bca1bdc106a9e44d(perigee_decoder *_swig_go_0) {
   perigee_decoder *arg1 = (perigee_decoder *) 0 ;
   
   arg1 = *(perigee_decoder * *)&_swig_go_0; 
@@ -2263,7 +2398,7 @@ void _wrap_perigee_decoder_free_capi_2bfa8f478e6d9b1d(perigee_decoder *_swig_go_
 }
 
 
-long long _wrap_perigee_chat_segment_count_capi_2bfa8f478e6d9b1d(perigee_chat *_swig_go_0) {
+long long _wrap_perigee_chat_segment_count_capi_bca1bdc106a9e44d(perigee_chat *_swig_go_0) {
   perigee_chat *arg1 = (perigee_chat *) 0 ;
   size_t result;
   long long _swig_go_result;
@@ -2276,7 +2411,7 @@ long long _wrap_perigee_chat_segment_count_capi_2bfa8f478e6d9b1d(perigee_chat *_
 }
 
 
-void _wrap_perigee_chat_free_capi_2bfa8f478e6d9b1d(perigee_chat *_swig_go_0) {
+void _wrap_perigee_chat_free_capi_bca1bdc106a9e44d(perigee_chat *_swig_go_0) {
   perigee_chat *arg1 = (perigee_chat *) 0 ;
   
   arg1 = *(perigee_chat * *)&_swig_go_0; 
@@ -2286,7 +2421,7 @@ void _wrap_perigee_chat_free_capi_2bfa8f478e6d9b1d(perigee_chat *_swig_go_0) {
 }
 
 
-intgo _wrap_perigee_parser_new_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, perigee_chat *_swig_go_1, perigee_parser **_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_parser_new_capi_bca1bdc106a9e44d(perigee_tokenizer *_swig_go_0, perigee_chat *_swig_go_1, perigee_parser **_swig_go_2, perigee_error **_swig_go_3) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   perigee_chat *arg2 = (perigee_chat *) 0 ;
   perigee_parser **arg3 = (perigee_parser **) 0 ;
@@ -2305,7 +2440,7 @@ intgo _wrap_perigee_parser_new_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go
 }
 
 
-intgo _wrap_perigee_parser_push_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0, intgo _swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_parser_push_capi_bca1bdc106a9e44d(perigee_parser *_swig_go_0, intgo _swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
   perigee_parser *arg1 = (perigee_parser *) 0 ;
   int32_t arg2 ;
   size_t *arg3 = (size_t *) 0 ;
@@ -2324,7 +2459,7 @@ intgo _wrap_perigee_parser_push_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0
 }
 
 
-intgo _wrap_perigee_parser_finish_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0, long long *_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_parser_finish_capi_bca1bdc106a9e44d(perigee_parser *_swig_go_0, long long *_swig_go_1, perigee_error **_swig_go_2) {
   perigee_parser *arg1 = (perigee_parser *) 0 ;
   size_t *arg2 = (size_t *) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -2341,7 +2476,7 @@ intgo _wrap_perigee_parser_finish_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go
 }
 
 
-intgo _wrap_perigee_parser_ended_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0) {
+intgo _wrap_perigee_parser_ended_capi_bca1bdc106a9e44d(perigee_parser *_swig_go_0) {
   perigee_parser *arg1 = (perigee_parser *) 0 ;
   int32_t result;
   intgo _swig_go_result;
@@ -2354,7 +2489,7 @@ intgo _wrap_perigee_parser_ended_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_
 }
 
 
-void _wrap_perigee_parser_free_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0) {
+void _wrap_perigee_parser_free_capi_bca1bdc106a9e44d(perigee_parser *_swig_go_0) {
   perigee_parser *arg1 = (perigee_parser *) 0 ;
   
   arg1 = *(perigee_parser * *)&_swig_go_0; 
@@ -2364,7 +2499,7 @@ void _wrap_perigee_parser_free_capi_2bfa8f478e6d9b1d(perigee_parser *_swig_go_0)
 }
 
 
-intgo _wrap_perigee_argmax_capi_2bfa8f478e6d9b1d(_goslice_ _swig_go_0, int *_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_argmax_capi_bca1bdc106a9e44d(_goslice_ _swig_go_0, int *_swig_go_1, perigee_error **_swig_go_2) {
   float *arg1 = (float *) 0 ;
   size_t arg2 ;
   int32_t *arg3 = (int32_t *) 0 ;
@@ -2382,7 +2517,7 @@ intgo _wrap_perigee_argmax_capi_2bfa8f478e6d9b1d(_goslice_ _swig_go_0, int *_swi
 }
 
 
-intgo _wrap_perigee_sampler_new_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, perigee_sampler **_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_sampler_new_capi_bca1bdc106a9e44d(perigee_context *_swig_go_0, perigee_sampler **_swig_go_1, perigee_error **_swig_go_2) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   perigee_sampler **arg2 = (perigee_sampler **) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -2399,7 +2534,7 @@ intgo _wrap_perigee_sampler_new_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_
 }
 
 
-intgo _wrap_perigee_sampler_clone_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, perigee_sampler **_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_sampler_clone_capi_bca1bdc106a9e44d(perigee_sampler *_swig_go_0, perigee_sampler **_swig_go_1, perigee_error **_swig_go_2) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   perigee_sampler **arg2 = (perigee_sampler **) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -2416,7 +2551,7 @@ intgo _wrap_perigee_sampler_clone_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_g
 }
 
 
-void _wrap_perigee_sampler_free_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0) {
+void _wrap_perigee_sampler_free_capi_bca1bdc106a9e44d(perigee_sampler *_swig_go_0) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   
   arg1 = *(perigee_sampler * *)&_swig_go_0; 
@@ -2426,7 +2561,7 @@ void _wrap_perigee_sampler_free_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_
 }
 
 
-intgo _wrap_perigee_sampler_add_repetition_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, double _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_sampler_add_repetition_capi_bca1bdc106a9e44d(perigee_sampler *_swig_go_0, double _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   double arg2 ;
   size_t arg3 ;
@@ -2445,7 +2580,7 @@ intgo _wrap_perigee_sampler_add_repetition_capi_2bfa8f478e6d9b1d(perigee_sampler
 }
 
 
-intgo _wrap_perigee_sampler_add_presence_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, double _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_sampler_add_presence_capi_bca1bdc106a9e44d(perigee_sampler *_swig_go_0, double _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   double arg2 ;
   size_t arg3 ;
@@ -2464,7 +2599,7 @@ intgo _wrap_perigee_sampler_add_presence_capi_2bfa8f478e6d9b1d(perigee_sampler *
 }
 
 
-intgo _wrap_perigee_sampler_add_frequency_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, double _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_sampler_add_frequency_capi_bca1bdc106a9e44d(perigee_sampler *_swig_go_0, double _swig_go_1, long long _swig_go_2, perigee_error **_swig_go_3) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   double arg2 ;
   size_t arg3 ;
@@ -2483,7 +2618,7 @@ intgo _wrap_perigee_sampler_add_frequency_capi_2bfa8f478e6d9b1d(perigee_sampler 
 }
 
 
-intgo _wrap_perigee_sampler_add_temperature_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, double _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_sampler_add_temperature_capi_bca1bdc106a9e44d(perigee_sampler *_swig_go_0, double _swig_go_1, perigee_error **_swig_go_2) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   double arg2 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -2500,7 +2635,7 @@ intgo _wrap_perigee_sampler_add_temperature_capi_2bfa8f478e6d9b1d(perigee_sample
 }
 
 
-intgo _wrap_perigee_sampler_add_top_k_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, long long _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_sampler_add_top_k_capi_bca1bdc106a9e44d(perigee_sampler *_swig_go_0, long long _swig_go_1, perigee_error **_swig_go_2) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   size_t arg2 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -2517,7 +2652,7 @@ intgo _wrap_perigee_sampler_add_top_k_capi_2bfa8f478e6d9b1d(perigee_sampler *_sw
 }
 
 
-intgo _wrap_perigee_sampler_add_top_p_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, double _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_sampler_add_top_p_capi_bca1bdc106a9e44d(perigee_sampler *_swig_go_0, double _swig_go_1, perigee_error **_swig_go_2) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   double arg2 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -2534,7 +2669,7 @@ intgo _wrap_perigee_sampler_add_top_p_capi_2bfa8f478e6d9b1d(perigee_sampler *_sw
 }
 
 
-intgo _wrap_perigee_sampler_add_min_p_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, double _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_sampler_add_min_p_capi_bca1bdc106a9e44d(perigee_sampler *_swig_go_0, double _swig_go_1, perigee_error **_swig_go_2) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   double arg2 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -2551,7 +2686,7 @@ intgo _wrap_perigee_sampler_add_min_p_capi_2bfa8f478e6d9b1d(perigee_sampler *_sw
 }
 
 
-intgo _wrap_perigee_sampler_add_greedy_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, perigee_error **_swig_go_1) {
+intgo _wrap_perigee_sampler_add_greedy_capi_bca1bdc106a9e44d(perigee_sampler *_swig_go_0, perigee_error **_swig_go_1) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   perigee_error **arg2 = (perigee_error **) 0 ;
   perigee_status result;
@@ -2566,7 +2701,7 @@ intgo _wrap_perigee_sampler_add_greedy_capi_2bfa8f478e6d9b1d(perigee_sampler *_s
 }
 
 
-void _wrap_perigee_sampler_set_seed_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, long long _swig_go_1) {
+void _wrap_perigee_sampler_set_seed_capi_bca1bdc106a9e44d(perigee_sampler *_swig_go_0, long long _swig_go_1) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   uint64_t arg2 ;
   
@@ -2578,7 +2713,7 @@ void _wrap_perigee_sampler_set_seed_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig
 }
 
 
-intgo _wrap_perigee_sampler_sample_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, _goslice_ _swig_go_1, int *_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_sampler_sample_capi_bca1bdc106a9e44d(perigee_sampler *_swig_go_0, _goslice_ _swig_go_1, int *_swig_go_2, perigee_error **_swig_go_3) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   float *arg2 = (float *) 0 ;
   size_t arg3 ;
@@ -2598,7 +2733,7 @@ intgo _wrap_perigee_sampler_sample_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_
 }
 
 
-intgo _wrap_perigee_sampler_accept_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, _goslice_ _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_sampler_accept_capi_bca1bdc106a9e44d(perigee_sampler *_swig_go_0, _goslice_ _swig_go_1, perigee_error **_swig_go_2) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   int32_t *arg2 = (int32_t *) 0 ;
   size_t arg3 ;
@@ -2616,7 +2751,7 @@ intgo _wrap_perigee_sampler_accept_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_
 }
 
 
-void _wrap_perigee_sampler_reset_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0) {
+void _wrap_perigee_sampler_reset_capi_bca1bdc106a9e44d(perigee_sampler *_swig_go_0) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   
   arg1 = *(perigee_sampler * *)&_swig_go_0; 
@@ -2626,7 +2761,7 @@ void _wrap_perigee_sampler_reset_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go
 }
 
 
-intgo _wrap_perigee_constraint_from_schema_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, perigee_constraint **_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_constraint_from_schema_capi_bca1bdc106a9e44d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, perigee_constraint **_swig_go_2, perigee_error **_swig_go_3) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -2646,7 +2781,7 @@ intgo _wrap_perigee_constraint_from_schema_capi_2bfa8f478e6d9b1d(perigee_tokeniz
 }
 
 
-intgo _wrap_perigee_constraint_from_regex_capi_2bfa8f478e6d9b1d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, perigee_constraint **_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_constraint_from_regex_capi_bca1bdc106a9e44d(perigee_tokenizer *_swig_go_0, _gostring_ _swig_go_1, perigee_constraint **_swig_go_2, perigee_error **_swig_go_3) {
   perigee_tokenizer *arg1 = (perigee_tokenizer *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -2666,7 +2801,7 @@ intgo _wrap_perigee_constraint_from_regex_capi_2bfa8f478e6d9b1d(perigee_tokenize
 }
 
 
-intgo _wrap_perigee_constraint_clone_capi_2bfa8f478e6d9b1d(perigee_constraint *_swig_go_0, perigee_constraint **_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_constraint_clone_capi_bca1bdc106a9e44d(perigee_constraint *_swig_go_0, perigee_constraint **_swig_go_1, perigee_error **_swig_go_2) {
   perigee_constraint *arg1 = (perigee_constraint *) 0 ;
   perigee_constraint **arg2 = (perigee_constraint **) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -2683,7 +2818,7 @@ intgo _wrap_perigee_constraint_clone_capi_2bfa8f478e6d9b1d(perigee_constraint *_
 }
 
 
-void _wrap_perigee_constraint_free_capi_2bfa8f478e6d9b1d(perigee_constraint *_swig_go_0) {
+void _wrap_perigee_constraint_free_capi_bca1bdc106a9e44d(perigee_constraint *_swig_go_0) {
   perigee_constraint *arg1 = (perigee_constraint *) 0 ;
   
   arg1 = *(perigee_constraint * *)&_swig_go_0; 
@@ -2693,7 +2828,7 @@ void _wrap_perigee_constraint_free_capi_2bfa8f478e6d9b1d(perigee_constraint *_sw
 }
 
 
-intgo _wrap_perigee_constraint_accept_capi_2bfa8f478e6d9b1d(perigee_constraint *_swig_go_0, intgo _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_constraint_accept_capi_bca1bdc106a9e44d(perigee_constraint *_swig_go_0, intgo _swig_go_1, perigee_error **_swig_go_2) {
   perigee_constraint *arg1 = (perigee_constraint *) 0 ;
   int32_t arg2 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -2710,7 +2845,7 @@ intgo _wrap_perigee_constraint_accept_capi_2bfa8f478e6d9b1d(perigee_constraint *
 }
 
 
-intgo _wrap_perigee_constraint_complete_capi_2bfa8f478e6d9b1d(perigee_constraint *_swig_go_0) {
+intgo _wrap_perigee_constraint_complete_capi_bca1bdc106a9e44d(perigee_constraint *_swig_go_0) {
   perigee_constraint *arg1 = (perigee_constraint *) 0 ;
   int result;
   intgo _swig_go_result;
@@ -2723,7 +2858,7 @@ intgo _wrap_perigee_constraint_complete_capi_2bfa8f478e6d9b1d(perigee_constraint
 }
 
 
-intgo _wrap_perigee_sampler_sample_constrained_capi_2bfa8f478e6d9b1d(perigee_sampler *_swig_go_0, _goslice_ _swig_go_1, perigee_constraint *_swig_go_2, int *_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_perigee_sampler_sample_constrained_capi_bca1bdc106a9e44d(perigee_sampler *_swig_go_0, _goslice_ _swig_go_1, perigee_constraint *_swig_go_2, int *_swig_go_3, perigee_error **_swig_go_4) {
   perigee_sampler *arg1 = (perigee_sampler *) 0 ;
   float *arg2 = (float *) 0 ;
   size_t arg3 ;
@@ -2745,7 +2880,7 @@ intgo _wrap_perigee_sampler_sample_constrained_capi_2bfa8f478e6d9b1d(perigee_sam
 }
 
 
-_gostring_ _wrap_perigee_finish_name_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
+_gostring_ _wrap_perigee_finish_name_capi_bca1bdc106a9e44d(intgo _swig_go_0) {
   perigee_finish arg1 ;
   char *result = 0 ;
   _gostring_ _swig_go_result;
@@ -2758,7 +2893,7 @@ _gostring_ _wrap_perigee_finish_name_capi_2bfa8f478e6d9b1d(intgo _swig_go_0) {
 }
 
 
-intgo _wrap_perigee_generation_options_new_capi_2bfa8f478e6d9b1d(perigee_context *_swig_go_0, perigee_generation_options **_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_generation_options_new_capi_bca1bdc106a9e44d(perigee_context *_swig_go_0, perigee_generation_options **_swig_go_1, perigee_error **_swig_go_2) {
   perigee_context *arg1 = (perigee_context *) 0 ;
   perigee_generation_options **arg2 = (perigee_generation_options **) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -2775,7 +2910,7 @@ intgo _wrap_perigee_generation_options_new_capi_2bfa8f478e6d9b1d(perigee_context
 }
 
 
-void _wrap_perigee_generation_options_free_capi_2bfa8f478e6d9b1d(perigee_generation_options *_swig_go_0) {
+void _wrap_perigee_generation_options_free_capi_bca1bdc106a9e44d(perigee_generation_options *_swig_go_0) {
   perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
   
   arg1 = *(perigee_generation_options * *)&_swig_go_0; 
@@ -2785,7 +2920,7 @@ void _wrap_perigee_generation_options_free_capi_2bfa8f478e6d9b1d(perigee_generat
 }
 
 
-intgo _wrap_perigee_generation_options_set_sampler_capi_2bfa8f478e6d9b1d(perigee_generation_options *_swig_go_0, perigee_sampler *_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_generation_options_set_sampler_capi_bca1bdc106a9e44d(perigee_generation_options *_swig_go_0, perigee_sampler *_swig_go_1, perigee_error **_swig_go_2) {
   perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
   perigee_sampler *arg2 = (perigee_sampler *) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -2802,7 +2937,7 @@ intgo _wrap_perigee_generation_options_set_sampler_capi_2bfa8f478e6d9b1d(perigee
 }
 
 
-intgo _wrap_perigee_generation_options_set_constraint_capi_2bfa8f478e6d9b1d(perigee_generation_options *_swig_go_0, perigee_constraint *_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_generation_options_set_constraint_capi_bca1bdc106a9e44d(perigee_generation_options *_swig_go_0, perigee_constraint *_swig_go_1, perigee_error **_swig_go_2) {
   perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
   perigee_constraint *arg2 = (perigee_constraint *) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -2819,7 +2954,7 @@ intgo _wrap_perigee_generation_options_set_constraint_capi_2bfa8f478e6d9b1d(peri
 }
 
 
-intgo _wrap_perigee_generation_options_set_max_tokens_capi_2bfa8f478e6d9b1d(perigee_generation_options *_swig_go_0, long long _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_generation_options_set_max_tokens_capi_bca1bdc106a9e44d(perigee_generation_options *_swig_go_0, long long _swig_go_1, perigee_error **_swig_go_2) {
   perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
   int64_t arg2 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -2836,7 +2971,7 @@ intgo _wrap_perigee_generation_options_set_max_tokens_capi_2bfa8f478e6d9b1d(peri
 }
 
 
-intgo _wrap_perigee_generation_options_add_stop_id_capi_2bfa8f478e6d9b1d(perigee_generation_options *_swig_go_0, intgo _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_generation_options_add_stop_id_capi_bca1bdc106a9e44d(perigee_generation_options *_swig_go_0, intgo _swig_go_1, perigee_error **_swig_go_2) {
   perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
   int32_t arg2 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -2853,7 +2988,7 @@ intgo _wrap_perigee_generation_options_add_stop_id_capi_2bfa8f478e6d9b1d(perigee
 }
 
 
-intgo _wrap_perigee_generation_options_set_default_stops_capi_2bfa8f478e6d9b1d(perigee_generation_options *_swig_go_0, intgo _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_generation_options_set_default_stops_capi_bca1bdc106a9e44d(perigee_generation_options *_swig_go_0, intgo _swig_go_1, perigee_error **_swig_go_2) {
   perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
   int arg2 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -2870,7 +3005,7 @@ intgo _wrap_perigee_generation_options_set_default_stops_capi_2bfa8f478e6d9b1d(p
 }
 
 
-intgo _wrap_perigee_generation_options_add_stop_string_capi_2bfa8f478e6d9b1d(perigee_generation_options *_swig_go_0, _gostring_ _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_generation_options_add_stop_string_capi_bca1bdc106a9e44d(perigee_generation_options *_swig_go_0, _gostring_ _swig_go_1, perigee_error **_swig_go_2) {
   perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
   char *arg2 = (char *) 0 ;
   size_t arg3 ;
@@ -2888,7 +3023,7 @@ intgo _wrap_perigee_generation_options_add_stop_string_capi_2bfa8f478e6d9b1d(per
 }
 
 
-intgo _wrap_perigee_generation_options_set_log_probabilities_capi_2bfa8f478e6d9b1d(perigee_generation_options *_swig_go_0, intgo _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_generation_options_set_log_probabilities_capi_bca1bdc106a9e44d(perigee_generation_options *_swig_go_0, intgo _swig_go_1, perigee_error **_swig_go_2) {
   perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
   int32_t arg2 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -2905,7 +3040,7 @@ intgo _wrap_perigee_generation_options_set_log_probabilities_capi_2bfa8f478e6d9b
 }
 
 
-intgo _wrap_perigee_generation_options_set_cancel_capi_2bfa8f478e6d9b1d(perigee_generation_options *_swig_go_0, perigee_cancel *_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_generation_options_set_cancel_capi_bca1bdc106a9e44d(perigee_generation_options *_swig_go_0, perigee_cancel *_swig_go_1, perigee_error **_swig_go_2) {
   perigee_generation_options *arg1 = (perigee_generation_options *) 0 ;
   perigee_cancel *arg2 = (perigee_cancel *) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -2922,7 +3057,7 @@ intgo _wrap_perigee_generation_options_set_cancel_capi_2bfa8f478e6d9b1d(perigee_
 }
 
 
-intgo _wrap_perigee_generation_new_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, _goslice_ _swig_go_1, perigee_generation_options *_swig_go_2, perigee_generation **_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_perigee_generation_new_capi_bca1bdc106a9e44d(perigee_session *_swig_go_0, _goslice_ _swig_go_1, perigee_generation_options *_swig_go_2, perigee_generation **_swig_go_3, perigee_error **_swig_go_4) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   int32_t *arg2 = (int32_t *) 0 ;
   size_t arg3 ;
@@ -2944,7 +3079,7 @@ intgo _wrap_perigee_generation_new_capi_2bfa8f478e6d9b1d(perigee_session *_swig_
 }
 
 
-void _wrap_perigee_generation_free_capi_2bfa8f478e6d9b1d(perigee_generation *_swig_go_0) {
+void _wrap_perigee_generation_free_capi_bca1bdc106a9e44d(perigee_generation *_swig_go_0) {
   perigee_generation *arg1 = (perigee_generation *) 0 ;
   
   arg1 = *(perigee_generation * *)&_swig_go_0; 
@@ -2954,7 +3089,7 @@ void _wrap_perigee_generation_free_capi_2bfa8f478e6d9b1d(perigee_generation *_sw
 }
 
 
-intgo _wrap_perigee_session_fork_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, perigee_session **_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_session_fork_capi_bca1bdc106a9e44d(perigee_session *_swig_go_0, perigee_session **_swig_go_1, perigee_error **_swig_go_2) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   perigee_session **arg2 = (perigee_session **) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -2971,7 +3106,7 @@ intgo _wrap_perigee_session_fork_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go
 }
 
 
-intgo _wrap_perigee_session_rewind_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, long long _swig_go_1, long long *_swig_go_2, perigee_cancel *_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_perigee_session_rewind_capi_bca1bdc106a9e44d(perigee_session *_swig_go_0, long long _swig_go_1, long long *_swig_go_2, perigee_cancel *_swig_go_3, perigee_error **_swig_go_4) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   int64_t arg2 ;
   int64_t *arg3 = (int64_t *) 0 ;
@@ -2992,7 +3127,7 @@ intgo _wrap_perigee_session_rewind_capi_2bfa8f478e6d9b1d(perigee_session *_swig_
 }
 
 
-intgo _wrap_perigee_prefix_cache_new_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0, long long _swig_go_1, perigee_prefix_cache **_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_prefix_cache_new_capi_bca1bdc106a9e44d(perigee_model *_swig_go_0, long long _swig_go_1, perigee_prefix_cache **_swig_go_2, perigee_error **_swig_go_3) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   int64_t arg2 ;
   perigee_prefix_cache **arg3 = (perigee_prefix_cache **) 0 ;
@@ -3011,7 +3146,7 @@ intgo _wrap_perigee_prefix_cache_new_capi_2bfa8f478e6d9b1d(perigee_model *_swig_
 }
 
 
-void _wrap_perigee_prefix_cache_free_capi_2bfa8f478e6d9b1d(perigee_prefix_cache *_swig_go_0) {
+void _wrap_perigee_prefix_cache_free_capi_bca1bdc106a9e44d(perigee_prefix_cache *_swig_go_0) {
   perigee_prefix_cache *arg1 = (perigee_prefix_cache *) 0 ;
   
   arg1 = *(perigee_prefix_cache * *)&_swig_go_0; 
@@ -3021,7 +3156,7 @@ void _wrap_perigee_prefix_cache_free_capi_2bfa8f478e6d9b1d(perigee_prefix_cache 
 }
 
 
-intgo _wrap_perigee_prefix_cache_put_capi_2bfa8f478e6d9b1d(perigee_prefix_cache *_swig_go_0, perigee_session *_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_prefix_cache_put_capi_bca1bdc106a9e44d(perigee_prefix_cache *_swig_go_0, perigee_session *_swig_go_1, perigee_error **_swig_go_2) {
   perigee_prefix_cache *arg1 = (perigee_prefix_cache *) 0 ;
   perigee_session *arg2 = (perigee_session *) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -3038,7 +3173,7 @@ intgo _wrap_perigee_prefix_cache_put_capi_2bfa8f478e6d9b1d(perigee_prefix_cache 
 }
 
 
-intgo _wrap_perigee_prefix_cache_get_capi_2bfa8f478e6d9b1d(perigee_prefix_cache *_swig_go_0, _goslice_ _swig_go_1, perigee_options *_swig_go_2, perigee_session **_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_perigee_prefix_cache_get_capi_bca1bdc106a9e44d(perigee_prefix_cache *_swig_go_0, _goslice_ _swig_go_1, perigee_options *_swig_go_2, perigee_session **_swig_go_3, perigee_error **_swig_go_4) {
   perigee_prefix_cache *arg1 = (perigee_prefix_cache *) 0 ;
   int32_t *arg2 = (int32_t *) 0 ;
   size_t arg3 ;
@@ -3060,7 +3195,7 @@ intgo _wrap_perigee_prefix_cache_get_capi_2bfa8f478e6d9b1d(perigee_prefix_cache 
 }
 
 
-long long _wrap_perigee_prefix_cache_bytes_capi_2bfa8f478e6d9b1d(perigee_prefix_cache *_swig_go_0) {
+long long _wrap_perigee_prefix_cache_bytes_capi_bca1bdc106a9e44d(perigee_prefix_cache *_swig_go_0) {
   perigee_prefix_cache *arg1 = (perigee_prefix_cache *) 0 ;
   int64_t result;
   long long _swig_go_result;
@@ -3073,7 +3208,7 @@ long long _wrap_perigee_prefix_cache_bytes_capi_2bfa8f478e6d9b1d(perigee_prefix_
 }
 
 
-intgo _wrap_perigee_state_size_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_state_size_capi_bca1bdc106a9e44d(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, long long *_swig_go_2, perigee_error **_swig_go_3) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   perigee_sampler *arg2 = (perigee_sampler *) 0 ;
   size_t *arg3 = (size_t *) 0 ;
@@ -3092,7 +3227,7 @@ intgo _wrap_perigee_state_size_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0
 }
 
 
-intgo _wrap_perigee_state_save_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, _goslice_ _swig_go_2, long long *_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_perigee_state_save_capi_bca1bdc106a9e44d(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, _goslice_ _swig_go_2, long long *_swig_go_3, perigee_error **_swig_go_4) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   perigee_sampler *arg2 = (perigee_sampler *) 0 ;
   void *arg3 = (void *) 0 ;
@@ -3114,7 +3249,7 @@ intgo _wrap_perigee_state_save_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0
 }
 
 
-intgo _wrap_perigee_state_save_file_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, _gostring_ _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_state_save_file_capi_bca1bdc106a9e44d(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, _gostring_ _swig_go_2, perigee_error **_swig_go_3) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   perigee_sampler *arg2 = (perigee_sampler *) 0 ;
   char *arg3 = (char *) 0 ;
@@ -3134,7 +3269,7 @@ intgo _wrap_perigee_state_save_file_capi_2bfa8f478e6d9b1d(perigee_session *_swig
 }
 
 
-intgo _wrap_perigee_state_load_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_state_load_capi_bca1bdc106a9e44d(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, _goslice_ _swig_go_2, perigee_error **_swig_go_3) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   perigee_sampler *arg2 = (perigee_sampler *) 0 ;
   void *arg3 = (void *) 0 ;
@@ -3154,7 +3289,7 @@ intgo _wrap_perigee_state_load_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0
 }
 
 
-intgo _wrap_perigee_state_load_file_capi_2bfa8f478e6d9b1d(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, _gostring_ _swig_go_2, perigee_error **_swig_go_3) {
+intgo _wrap_perigee_state_load_file_capi_bca1bdc106a9e44d(perigee_session *_swig_go_0, perigee_sampler *_swig_go_1, _gostring_ _swig_go_2, perigee_error **_swig_go_3) {
   perigee_session *arg1 = (perigee_session *) 0 ;
   perigee_sampler *arg2 = (perigee_sampler *) 0 ;
   char *arg3 = (char *) 0 ;
@@ -3174,7 +3309,7 @@ intgo _wrap_perigee_state_load_file_capi_2bfa8f478e6d9b1d(perigee_session *_swig
 }
 
 
-intgo _wrap_perigee_queue_new_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0, perigee_options *_swig_go_1, long long _swig_go_2, perigee_queue **_swig_go_3, perigee_error **_swig_go_4) {
+intgo _wrap_perigee_queue_new_capi_bca1bdc106a9e44d(perigee_model *_swig_go_0, perigee_options *_swig_go_1, long long _swig_go_2, perigee_queue **_swig_go_3, perigee_error **_swig_go_4) {
   perigee_model *arg1 = (perigee_model *) 0 ;
   perigee_options *arg2 = (perigee_options *) 0 ;
   size_t arg3 ;
@@ -3195,7 +3330,7 @@ intgo _wrap_perigee_queue_new_capi_2bfa8f478e6d9b1d(perigee_model *_swig_go_0, p
 }
 
 
-void _wrap_perigee_queue_free_capi_2bfa8f478e6d9b1d(perigee_queue *_swig_go_0) {
+void _wrap_perigee_queue_free_capi_bca1bdc106a9e44d(perigee_queue *_swig_go_0) {
   perigee_queue *arg1 = (perigee_queue *) 0 ;
   
   arg1 = *(perigee_queue * *)&_swig_go_0; 
@@ -3205,7 +3340,7 @@ void _wrap_perigee_queue_free_capi_2bfa8f478e6d9b1d(perigee_queue *_swig_go_0) {
 }
 
 
-intgo _wrap_perigee_queue_set_step_seconds_capi_2bfa8f478e6d9b1d(perigee_queue *_swig_go_0, double _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_queue_set_step_seconds_capi_bca1bdc106a9e44d(perigee_queue *_swig_go_0, double _swig_go_1, perigee_error **_swig_go_2) {
   perigee_queue *arg1 = (perigee_queue *) 0 ;
   double arg2 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -3222,7 +3357,7 @@ intgo _wrap_perigee_queue_set_step_seconds_capi_2bfa8f478e6d9b1d(perigee_queue *
 }
 
 
-intgo _wrap_perigee_queue_cancel_capi_2bfa8f478e6d9b1d(perigee_queue *_swig_go_0, long long _swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_queue_cancel_capi_bca1bdc106a9e44d(perigee_queue *_swig_go_0, long long _swig_go_1, perigee_error **_swig_go_2) {
   perigee_queue *arg1 = (perigee_queue *) 0 ;
   int64_t arg2 ;
   perigee_error **arg3 = (perigee_error **) 0 ;
@@ -3239,7 +3374,7 @@ intgo _wrap_perigee_queue_cancel_capi_2bfa8f478e6d9b1d(perigee_queue *_swig_go_0
 }
 
 
-intgo _wrap_perigee_queue_step_capi_2bfa8f478e6d9b1d(perigee_queue *_swig_go_0, long long *_swig_go_1, perigee_error **_swig_go_2) {
+intgo _wrap_perigee_queue_step_capi_bca1bdc106a9e44d(perigee_queue *_swig_go_0, long long *_swig_go_1, perigee_error **_swig_go_2) {
   perigee_queue *arg1 = (perigee_queue *) 0 ;
   size_t *arg2 = (size_t *) 0 ;
   perigee_error **arg3 = (perigee_error **) 0 ;

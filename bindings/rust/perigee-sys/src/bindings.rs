@@ -44,6 +44,8 @@ pub const PERIGEE_OPTION_KERNELS: perigee_option = perigee_option(3);
 pub const PERIGEE_OPTION_PRECISION: perigee_option = perigee_option(4);
 pub const PERIGEE_OPTION_LOG_LEVEL: perigee_option = perigee_option(5);
 pub const PERIGEE_OPTION_PLUGINS: perigee_option = perigee_option(6);
+pub const PERIGEE_OPTION_TRACE_KERNELS: perigee_option = perigee_option(7);
+pub const PERIGEE_OPTION_CHECK_KERNELS: perigee_option = perigee_option(8);
 pub const PERIGEE_OPTION_WEIGHTS: perigee_option = perigee_option(20);
 pub const PERIGEE_OPTION_INNER_EPS: perigee_option = perigee_option(21);
 pub const PERIGEE_OPTION_MEMORY_BUDGET: perigee_option = perigee_option(22);
@@ -361,6 +363,52 @@ pub struct perigee_kernel_info {
     pub in_use: i32,
 }
 #[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_kernel_trace {
+    pub struct_size: usize,
+    pub kernel: *const c_char,
+    pub function: *const c_char,
+    pub op: *const c_char,
+    pub rows: usize,
+    pub cols: usize,
+    pub tokens: usize,
+    pub calls: i64,
+    pub seconds: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_kernel_check {
+    pub struct_size: usize,
+    pub calls: i64,
+    pub skipped: i64,
+    pub different: i64,
+    pub largest: f64,
+    pub kernel: *const c_char,
+    pub reference: *const c_char,
+    pub op: *const c_char,
+    pub function: *const c_char,
+    pub output: *const c_char,
+    pub rows: usize,
+    pub cols: usize,
+    pub tokens: usize,
+    pub index: usize,
+    pub width: usize,
+    pub value: f64,
+    pub expected: f64,
+    pub allowed: f64,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct perigee_kernel_timing {
+    pub struct_size: usize,
+    pub rows: usize,
+    pub cols: usize,
+    pub tokens: usize,
+    pub seconds: f64,
+    pub bytes: i64,
+    pub multiply_adds: i64,
+}
+#[repr(C)]
 pub struct perigee_model {
     _data: [u8; 0],
     _marker: PhantomData<(*mut u8, PhantomPinned)>,
@@ -652,6 +700,10 @@ extern "C" {
     pub fn perigee_kernel_set_new(out: *mut *mut perigee_kernel_set, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_kernel_set_add(set: *mut perigee_kernel_set, row: *const perigee_kernel_row, release: perigee_release_fn, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_kernel_set_free(set: *mut perigee_kernel_set);
+    pub fn perigee_context_trace_count(context: *const perigee_context) -> usize;
+    pub fn perigee_context_trace(context: *const perigee_context, index: usize, out: *mut perigee_kernel_trace, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_context_check(context: *const perigee_context, out: *mut perigee_kernel_check, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_context_time_kernel(context: *mut perigee_context, index: usize, tokens: usize, out: *mut perigee_kernel_timing, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_model_load(context: *mut perigee_context, path: *const c_char, length: usize, options: *const perigee_options, progress: perigee_progress_fn, progress_user: *mut c_void, cancel: *mut perigee_cancel, out: *mut *mut perigee_model, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_model_free(model: *mut perigee_model);
     pub fn perigee_model_get_info(model: *const perigee_model, out: *mut perigee_model_info, err: *mut *mut perigee_error) -> perigee_status;

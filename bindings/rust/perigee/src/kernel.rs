@@ -1,6 +1,6 @@
 //! Kernels of a host's own, for prototypes: products that run on the calling thread.
 use crate::context::Context;
-use crate::error::{call, Error, Result};
+use crate::error::{call, text, Error, Result};
 use perigee_sys as sys;
 use std::ffi::CString;
 use std::mem;
@@ -139,7 +139,130 @@ unsafe extern "C" fn release(user: *mut c_void) {
     drop(Box::from_raw(user as *mut Box<Multiply>));
 }
 
+/// Calls of one function of a kernel with one shape.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct KernelTrace {
+    pub kernel: String,
+    pub function: String,
+    pub op: String,
+    pub rows: usize,
+    pub cols: usize,
+    pub tokens: usize,
+    pub calls: i64,
+    pub seconds: f64,
+}
+
+/// What running each call through a scalar kernel too came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelCheck {
+    /// Calls that were compared.
+    pub calls: i64,
+    /// Calls that were not, for want of memory.
+    pub skipped: i64,
+    /// Calls with a value that is further off than is allowed.
+    pub different: i64,
+    /// Largest difference in parts of what is allowed.
+    pub largest: f64,
+    /// The first difference.
+    pub first: Option<KernelDifference>,
+}
+
+/// A value that is not what the scalar kernel computes.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct KernelDifference {
+    pub kernel: String,
+    pub reference: String,
+    pub op: String,
+    pub function: String,
+    pub output: String,
+    pub rows: usize,
+    pub cols: usize,
+    pub tokens: usize,
+    pub index: usize,
+    pub width: usize,
+    pub value: f64,
+    pub expected: f64,
+    pub allowed: f64,
+}
+
+/// How long one call takes on one thread, for random data.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct KernelTiming {
+    pub rows: usize,
+    pub cols: usize,
+    pub tokens: usize,
+    pub seconds: f64,
+    pub bytes: i64,
+    pub multiply_adds: i64,
+}
+
 impl Context {
+    /// Calls of kernels so far, for a context with the option `trace_kernels`.
+    pub fn kernel_trace(&self) -> Result<Vec<KernelTrace>> {
+        let count = unsafe { sys::perigee_context_trace_count(self.0.as_ptr()) };
+        let mut all = Vec::with_capacity(count);
+        for i in 0..count {
+            let mut t: sys::perigee_kernel_trace = unsafe { mem::zeroed() };
+            t.struct_size = mem::size_of_val(&t);
+            call(|e| unsafe { sys::perigee_context_trace(self.0.as_ptr(), i, &mut t, e) })?;
+            all.push(KernelTrace {
+                kernel: text(t.kernel).unwrap_or_default(),
+                function: text(t.function).unwrap_or_default(),
+                op: text(t.op).unwrap_or_default(),
+                rows: t.rows,
+                cols: t.cols,
+                tokens: t.tokens,
+                calls: t.calls,
+                seconds: t.seconds,
+            });
+        }
+        Ok(all)
+    }
+    /// Outcome of the comparison so far, for a context with the option `check_kernels`.
+    pub fn kernel_check(&self) -> Result<KernelCheck> {
+        let mut c: sys::perigee_kernel_check = unsafe { mem::zeroed() };
+        c.struct_size = mem::size_of_val(&c);
+        call(|e| unsafe { sys::perigee_context_check(self.0.as_ptr(), &mut c, e) })?;
+        let first = text(c.kernel).map(|kernel| KernelDifference {
+            kernel,
+            reference: text(c.reference).unwrap_or_default(),
+            op: text(c.op).unwrap_or_default(),
+            function: text(c.function).unwrap_or_default(),
+            output: text(c.output).unwrap_or_default(),
+            rows: c.rows,
+            cols: c.cols,
+            tokens: c.tokens,
+            index: c.index,
+            width: c.width,
+            value: c.value,
+            expected: c.expected,
+            allowed: c.allowed,
+        });
+        Ok(KernelCheck {
+            calls: c.calls,
+            skipped: c.skipped,
+            different: c.different,
+            largest: c.largest,
+            first,
+        })
+    }
+    /// Time row `index` of [`Context::kernels`] with `tokens` rows of activations, 1 to 256.
+    pub fn time_kernel(&self, index: usize, tokens: usize) -> Result<KernelTiming> {
+        let mut t: sys::perigee_kernel_timing = unsafe { mem::zeroed() };
+        t.struct_size = mem::size_of_val(&t);
+        call(|e| unsafe { sys::perigee_context_time_kernel(self.0.as_ptr(), index, tokens, &mut t, e) })?;
+        Ok(KernelTiming {
+            rows: t.rows,
+            cols: t.cols,
+            tokens: t.tokens,
+            seconds: t.seconds,
+            bytes: t.bytes,
+            multiply_adds: t.multiply_adds,
+        })
+    }
     /// Number of rows in the table, those that are not called included.
     pub fn kernel_count(&self) -> usize {
         unsafe { sys::perigee_context_kernel_count(self.0.as_ptr()) }

@@ -42,7 +42,7 @@ mod text;
 pub use context::{options, Cancel, Context, Kernel, Log, OptionInfo, Options};
 pub use error::{Error, Result, Status};
 pub use generation::{Finish, Generation, GenerationOptions, Step};
-pub use kernel::{KernelSet, Product, Weight};
+pub use kernel::{KernelCheck, KernelDifference, KernelSet, KernelTiming, KernelTrace, Product, Weight};
 pub use model::{Component, Description, Info, Model, Plan};
 pub use queue::{PrefixCache, Queue};
 pub use sample::{argmax, log_probabilities, top_k, Completeness, Constraint, Sampler};
