@@ -79,6 +79,14 @@ static const char *check_functions(const perigee_kernel_row *row) {
     if (row->flags & PERIGEE_KERNEL_HOST) {
         return row->run.matmul.host ? NULL : "it has no host function";
     }
+    if (row->op == PERIGEE_OP_ATTENTION) {
+        const perigee_attention_functions *f = &row->run.attention;
+        const int walks = !!f->work_bytes + !!f->begin + !!f->step + !!f->end;
+        if (walks == 4 || (walks == 0 && f->tile)) {
+            return NULL;
+        }
+        return walks ? "a function of its op is missing" : "it has no function";
+    }
     for (size_t i = 0; prg_slot_of(row->op, i); i++) {
         const bool host = row->op == PERIGEE_OP_MATMUL && i == prg_slot_main(row->op, PERIGEE_KERNEL_HOST);
         if (!host && !row->run.functions[i]) {

@@ -1,7 +1,8 @@
 /* Causal attention over latents. With c[t] the latent and r[t] the shared key of position t, and per head
  * q' = W_uk^T q_nope:  score[t] = scale (q' . c[t] + q_rope . r[t]),  z = sum softmax(score)[t] c[t],  out = W_uv z.
  * Work comes in units: some heads of some tokens of one part, at most ROWS_MOST rows of queries, which one thread takes
- * through all the keys that they see, in tiles of 64 at absolute multiples. A row's bits do not depend on its unit. */
+ * through all the keys that they see, in tiles of 64 or steps of 256 at absolute multiples. A row's bits do not depend
+ * on its unit. */
 #include <assert.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -12,11 +13,19 @@
 #include "ops/parallel.h"
 #include "ops/product.h"
 
-enum { ROWS_MOST = 96, GROUP = PERIGEE_ATTENTION_GROUP, KEYS = PERIGEE_ATTENTION_KEYS };
+enum {
+    ROWS_MOST = 96,
+    GROUP = PERIGEE_ATTENTION_GROUP,
+    KEYS = PERIGEE_ATTENTION_KEYS,
+    WALK_KEYS = PERIGEE_ATTENTION_STEP
+};
 
-/* Scratch of one thread, in bytes from its start. */
+/* Scratch of one thread, in bytes from its start. `work` is that of a row that walks, what stands before it of others.
+ */
 typedef struct layout {
-    size_t q, z, max, sum, visible, tile, product;
+    size_t q, z, visible, product;
+    size_t max, sum, tile;
+    size_t work;
     size_t bytes;
 } layout;
 
@@ -45,16 +54,25 @@ static size_t take(size_t *at, size_t count, size_t size) {
     return place;
 }
 
+static const perigee_attention_functions *functions_of(const prg_kernel_table *table) {
+    return &prg_kernel_table_row(table, PERIGEE_OP_ATTENTION, PERIGEE_DTYPE_NONE)->run.attention;
+}
+
 static layout make_layout(const prg_kernel_table *table, const prg_attention *a, size_t rows) {
-    layout l;
+    const perigee_attention_functions *f = functions_of(table);
+    layout l = {0};
     size_t at = 0, width = a->rank + a->rope;
     l.q = take(&at, (rows + GROUP - 1) / GROUP * GROUP * width, sizeof(float));
     l.z = take(&at, rows * prg_round_up(a->rank, 16), sizeof(float));
-    l.max = take(&at, rows, sizeof(float));
-    l.sum = take(&at, rows, sizeof(float));
     l.visible = take(&at, rows, sizeof(uint32_t));
-    l.tile = take(&at, 2 * KEYS * width + KEYS * (rows + GROUP), sizeof(float));
     l.product = take(&at, prg_product_scratch(table, prg_max(a->nope, a->value), a->rank, rows), 1);
+    if (f->work_bytes) {
+        l.work = take(&at, f->work_bytes(a->rank, a->rope, rows), 1);
+    } else {
+        l.max = take(&at, rows, sizeof(float));
+        l.sum = take(&at, rows, sizeof(float));
+        l.tile = take(&at, 2 * KEYS * width + KEYS * (rows + GROUP), sizeof(float));
+    }
     l.bytes = at;
     return l;
 }
@@ -103,25 +121,37 @@ static unit find_unit(const attend_call *c, size_t index) {
     }
 }
 
-/* q' of every head into the rows of z, then with the rotated part to groups of six. */
-static void absorb(const attend_call *c, const unit *u, unsigned char *own) {
+/* q' of every head of the unit: row i at to + i * ld. */
+static void absorb(const attend_call *c, const unit *u, unsigned char *own, float *to, size_t ld) {
     const prg_attention *a = c->attention;
-    size_t width = a->rank + a->rope, ldz = prg_round_up(a->rank, 16), head = a->nope + a->rope;
-    size_t rows = u->m * u->heads;
-    float *z = (float *)(void *)(own + c->at.z), *packed = (float *)(void *)(own + c->at.q);
     const float *q = a->q + (u->part->row + u->t) * a->ldq;
     for (size_t h = 0; h < u->heads; h++) {
         prg_product_transposed(c->exec->table, a->kv_b, (u->first + h) * (a->nope + a->value), a->nope,
-                               q + (u->first + h) * head, a->ldq, u->m, z + h * ldz, u->heads * ldz,
+                               q + (u->first + h) * (a->nope + a->rope), a->ldq, u->m, to + h * ld, u->heads * ld,
                                own + c->at.product);
     }
+}
+
+/* The rotated part of the query of row i of the unit. */
+static const float *rope_of(const attend_call *c, const unit *u, size_t i) {
+    const prg_attention *a = c->attention;
+    return a->q + (u->part->row + u->t + i / u->heads) * a->ldq + (u->first + i % u->heads) * (a->nope + a->rope) +
+           a->nope;
+}
+
+/* q' into the rows of z, then with the rotated part to groups of six. */
+static void absorb_grouped(const attend_call *c, const unit *u, unsigned char *own) {
+    const prg_attention *a = c->attention;
+    size_t width = a->rank + a->rope, ldz = prg_round_up(a->rank, 16), rows = u->m * u->heads;
+    float *z = (float *)(void *)(own + c->at.z), *packed = (float *)(void *)(own + c->at.q);
+    absorb(c, u, own, z, ldz);
     for (size_t row = 0; row < rows; row += GROUP) {
         const float *latent[GROUP], *rope[GROUP];
         size_t n = prg_min(GROUP, rows - row);
         float *to = packed + row * width;
         for (size_t i = 0; i < n; i++) {
             latent[i] = z + (row + i) * ldz;
-            rope[i] = q + (row + i) / u->heads * a->ldq + (u->first + (row + i) % u->heads) * head + a->nope;
+            rope[i] = rope_of(c, u, row + i);
         }
         if (n < GROUP) {
             memset(to, 0, GROUP * width * sizeof(float));
@@ -147,11 +177,20 @@ static const void *latents_at(const prg_latents *cache, size_t key) {
     return cache->bf16 ? (const void *)((const uint16_t *)block + place) : (const void *)((const float *)block + place);
 }
 
-static void walk_keys(const attend_call *c, const unit *u, unsigned char *own) {
+/* How many of the keys key … key + most - 1 each row sees. */
+static void see(const unit *u, size_t key, size_t most, uint32_t *visible) {
+    for (size_t i = 0; i < u->m * u->heads; i++) {
+        size_t sees = u->part->first + u->t + i / u->heads + 1; /* a token sees itself too */
+        visible[i] = (uint32_t)(sees <= key ? 0 : prg_min(sees - key, most));
+    }
+}
+
+static void take_tiles(const attend_call *c, const unit *u, unsigned char *own) {
     const prg_attention *a = c->attention;
     const prg_latents *cache = &u->part->cache;
-    size_t rows = u->m * u->heads, first = u->part->first + u->t;
+    size_t rows = u->m * u->heads, end = u->part->first + u->t + u->m, ldz = prg_round_up(a->rank, 16);
     uint32_t *visible = (uint32_t *)(void *)(own + c->at.visible);
+    float *z = (float *)(void *)(own + c->at.z);
     perigee_attention_tile tile = {.rank = a->rank,
                                    .rope = a->rope,
                                    .rows = rows,
@@ -161,38 +200,76 @@ static void walk_keys(const attend_call *c, const unit *u, unsigned char *own) {
                                    .visible = visible,
                                    .max = (float *)(void *)(own + c->at.max),
                                    .sum = (float *)(void *)(own + c->at.sum),
-                                   .z = (float *)(void *)(own + c->at.z),
+                                   .z = z,
                                    .scratch = (float *)(void *)(own + c->at.tile)};
-    const perigee_attention_functions *functions = &prg_plain_row(c->exec, PERIGEE_OP_ATTENTION)->run.attention;
+    absorb_grouped(c, u, own);
     for (size_t i = 0; i < rows; i++) {
         tile.max[i] = -INFINITY;
         tile.sum[i] = 0;
     }
-    size_t end = first + u->m; /* the last token sees itself too */
     for (size_t key = 0; key < end; key += KEYS) {
-        for (size_t i = 0; i < rows; i++) {
-            size_t sees = first + i / u->heads + 1;
-            visible[i] = (uint32_t)(sees <= key ? 0 : prg_min(sees - key, KEYS));
-        }
+        see(u, key, KEYS, visible);
         tile.keys = prg_min(end - key, KEYS);
         tile.latent = latents_at(cache, key);
         /* only whole tiles: nothing behind the cache is touched */
         tile.next = key + 2 * KEYS <= end ? latents_at(cache, key + KEYS) : NULL;
-        functions->tile(&tile);
+        functions_of(c->exec->table)->tile(&tile);
     }
-}
-
-static void finish(const attend_call *c, const unit *u, unsigned char *own) {
-    const prg_attention *a = c->attention;
-    size_t ldz = prg_round_up(a->rank, 16);
-    float *z = (float *)(void *)(own + c->at.z), *out = a->out + (u->part->row + u->t) * a->ldo;
-    const float *sum = (const float *)(void *)(own + c->at.sum);
-    for (size_t row = 0; row < u->m * u->heads; row++) {
-        float whole = 1.0f / sum[row];
+    for (size_t row = 0; row < rows; row++) {
+        float whole = 1.0f / tile.sum[row];
         for (size_t i = 0; i < a->rank; i++) {
             z[row * ldz + i] *= whole;
         }
     }
+}
+
+static void walk(const attend_call *c, const unit *u, unsigned char *own) {
+    enum { TILES = WALK_KEYS / KEYS };
+    const prg_attention *a = c->attention;
+    const prg_latents *cache = &u->part->cache;
+    const perigee_attention_functions *f = functions_of(c->exec->table);
+    size_t end = u->part->first + u->t + u->m, rows = u->m * u->heads, ldq = a->rank + a->rope;
+    uint32_t *visible = (uint32_t *)(void *)(own + c->at.visible);
+    float *q = (float *)(void *)(own + c->at.q);
+    const void *tiles[2][TILES] = {{NULL}};
+    perigee_attention_walk w = {.rank = a->rank,
+                                .rope = a->rope,
+                                .rows = rows,
+                                .scale = a->scale,
+                                .bf16 = cache->bf16,
+                                .work = own + c->at.work,
+                                .q = q,
+                                .ldq = ldq,
+                                .latents = tiles[0],
+                                .visible = visible,
+                                .next = tiles[1],
+                                .z = (float *)(void *)(own + c->at.z),
+                                .ldz = prg_round_up(a->rank, 16)};
+    absorb(c, u, own, q, ldq);
+    for (size_t i = 0; i < rows; i++) {
+        memcpy(q + i * ldq + a->rank, rope_of(c, u, i), a->rope * sizeof *q);
+    }
+    f->begin(&w);
+    for (size_t key = 0; key < end; key += WALK_KEYS) {
+        see(u, key, WALK_KEYS, visible);
+        w.keys = prg_min(end - key, WALK_KEYS);
+        w.n_next = end <= key + WALK_KEYS ? 0 : prg_min((end - key - WALK_KEYS) / KEYS, TILES);
+        for (size_t i = 0; i * KEYS < w.keys; i++) {
+            tiles[0][i] = latents_at(cache, key + i * KEYS);
+        }
+        for (size_t i = 0; i < w.n_next; i++) {
+            tiles[1][i] = latents_at(cache, key + WALK_KEYS + i * KEYS);
+        }
+        f->step(&w);
+    }
+    f->end(&w);
+}
+
+/* From means of latents to values. */
+static void finish(const attend_call *c, const unit *u, unsigned char *own) {
+    const prg_attention *a = c->attention;
+    size_t ldz = prg_round_up(a->rank, 16);
+    float *z = (float *)(void *)(own + c->at.z), *out = a->out + (u->part->row + u->t) * a->ldo;
     for (size_t h = 0; h < u->heads; h++) {
         size_t head = u->first + h;
         prg_product(c->exec->table, a->kv_b, head * (a->nope + a->value) + a->nope, a->value, z + h * ldz,
@@ -210,8 +287,11 @@ static void attend_part(void *argument, size_t index, size_t count) {
             return;
         }
         unit u = find_unit(c, next);
-        absorb(c, &u, own);
-        walk_keys(c, &u, own);
+        if (functions_of(c->exec->table)->work_bytes) {
+            walk(c, &u, own);
+        } else {
+            take_tiles(c, &u, own);
+        }
         finish(c, &u, own);
     }
 }

@@ -134,23 +134,33 @@ static void attend(test_exec *e, const attend_case *c, size_t threads, const prg
     ck_assert_uint_eq(e->scratch.peak, scratch);
 }
 
+/* Tables, and how near each is to the exact result: of the largest output. */
+static const struct {
+    const char *kernels, *precision;
+    double most;
+} tables[] = {{"scalar", "exact", 3e-6}, {"avx2", "exact", 3e-6},   {"avx512", "exact", 3e-6}, {"neon", "exact", 3e-6},
+              {"amx", "exact", 3e-6},    {"amx", "balanced", 4e-5}, {"amx", "fast", 2e-2}};
+enum { TABLES = sizeof tables / sizeof *tables };
+
 /* One sequence in chunks that cross tiles and blocks, all tables and threads: near the exact result, and bits that
  * neither chunks nor threads change. */
-static void check(attend_case c, size_t first, bool bf16, double most) {
+static void check(attend_case c, size_t first, bool bf16) {
     size_t w = c.a.heads * c.a.value;
     double *want = malloc(c.m * w * sizeof *want);
-    float *of_set = NULL, *of_scalar = NULL;
-    for (size_t s = 0; s < TEST_SETS; s++) {
+    float *of_set = NULL;
+    uint64_t seed = test_seed; /* the same for all */
+    for (size_t s = 0; s < TABLES; s++) {
         for (size_t k = 0; k < 6; k++) {
             size_t threads = (size_t[]){1, 2, 5, 2, 1, 3}[k], chunk = (size_t[]){c.m, c.m, c.m, 1, 3, 7}[k];
             test_exec e;
-            if (!test_exec_open(&e, test_sets[s], threads)) {
+            if (!test_exec_open_as(&e, tables[s].kernels, tables[s].precision, threads)) {
                 continue;
             }
-            uint64_t seed = test_seed;
+            test_seed = seed;
             sequence q = make_sequence(&e.exec, &c.a, first, c.m, bf16);
-            test_seed = seed; /* the same for all */
-            reference(&c, &q, 0, want);
+            if (k == 0) {
+                reference(&c, &q, 0, want);
+            }
             float *out = test_fill(c.m * w, 0, 1);
             for (size_t t = 0; t < c.m; t += chunk) {
                 size_t m = c.m - t < chunk ? c.m - t : chunk;
@@ -158,8 +168,9 @@ static void check(attend_case c, size_t first, bool bf16, double most) {
                 attend(&e, &c, threads, &part, 1, m, out);
             }
             double error = test_error(out, want, c.m * w);
-            ck_assert_msg(error < most, "%s: %.2e", test_sets[s], error);
-            ck_assert_msg(k == 0 || test_same_bits(out, of_set, c.m * w), "%s %zu", test_sets[s], k);
+            ck_assert_msg(error < tables[s].most, "%s %s: %.2e", tables[s].kernels, tables[s].precision, error);
+            ck_assert_msg(k == 0 || test_same_bits(out, of_set, c.m * w), "%s %s %zu", tables[s].kernels,
+                          tables[s].precision, k);
             if (k == 0) {
                 free(of_set);
                 of_set = out;
@@ -168,38 +179,48 @@ static void check(attend_case c, size_t first, bool bf16, double most) {
             }
             drop_sequence(&q);
             test_exec_close(&e);
-            test_seed = seed;
         }
     }
     free(of_set);
-    free(of_scalar);
     free(want);
     drop(&c);
 }
 
 START_TEST(test_decode) {
-    check(make(7, 24, 20, 40, 12, PERIGEE_DTYPE_F32, 5), 200, false, 3e-6);
-    check(make(14, 32, 32, 64, 16, PERIGEE_DTYPE_BF16, 3), 61, false, 3e-6);
+    check(make(7, 24, 20, 40, 12, PERIGEE_DTYPE_F32, 5), 200, false);
+    check(make(14, 32, 32, 64, 16, PERIGEE_DTYPE_BF16, 3), 61, false);
+    check(make(17, 16, 16, 50, 14, PERIGEE_DTYPE_BF16, 4), 1000, false);
+    check(make(48, 16, 16, 64, 32, PERIGEE_DTYPE_BF16, 2), 300, true);
+}
+END_TEST
+
+/* The last key is the first, the last or the only one of a tile, a step, a block. */
+START_TEST(test_edges) {
+    for (size_t i = 0; i < 10; i++) {
+        size_t keys = (size_t[]){1, 2, 63, 64, 65, 127, 128, 129, 256, 257}[i];
+        check(make((size_t[]){1, 3, 17}[i % 3], 8, 8, 33, 7, PERIGEE_DTYPE_F32, 1), keys - 1, i % 2 == 1);
+    }
 }
 END_TEST
 
 START_TEST(test_prefill) {
-    check(make(3, 24, 20, 40, 12, PERIGEE_DTYPE_F32, 200), 0, false, 3e-6);
-    check(make(2, 17, 9, 21, 6, PERIGEE_DTYPE_F32, 70), 130, false, 3e-6);
-    check(make(2, 16, 16, 128, 64, PERIGEE_DTYPE_BF16, 33), 40, false, 3e-6);
+    check(make(3, 24, 20, 40, 12, PERIGEE_DTYPE_F32, 200), 0, false);
+    check(make(2, 17, 9, 21, 6, PERIGEE_DTYPE_F32, 70), 130, false);
+    check(make(2, 16, 16, 128, 64, PERIGEE_DTYPE_BF16, 33), 40, false);
+    check(make(1, 16, 16, 32, 0, PERIGEE_DTYPE_BF16, 150), 200, true);
 }
 END_TEST
 
 START_TEST(test_stored_forms) {
-    check(make(3, 32, 16, 64, 16, PERIGEE_DTYPE_F16, 20), 50, false, 3e-6);
-    check(make(2, 128, 128, 256, 16, PERIGEE_DTYPE_FP8, 5), 70, false, 3e-6);
-    check(make(3, 32, 16, 64, 0, PERIGEE_DTYPE_INT4, 20), 50, false, 3e-6);
+    check(make(3, 32, 16, 64, 16, PERIGEE_DTYPE_F16, 20), 50, false);
+    check(make(2, 128, 128, 256, 16, PERIGEE_DTYPE_FP8, 5), 70, false);
+    check(make(3, 32, 16, 64, 0, PERIGEE_DTYPE_INT4, 20), 50, false);
 }
 END_TEST
 
 START_TEST(test_bf16_cache) {
-    check(make(5, 24, 20, 40, 12, PERIGEE_DTYPE_F32, 9), 190, true, 3e-6);
-    check(make(5, 32, 20, 64, 16, PERIGEE_DTYPE_BF16, 66), 0, true, 3e-6);
+    check(make(5, 24, 20, 40, 12, PERIGEE_DTYPE_F32, 9), 190, true);
+    check(make(5, 32, 20, 64, 16, PERIGEE_DTYPE_BF16, 66), 0, true);
 }
 END_TEST
 
@@ -210,10 +231,10 @@ START_TEST(test_parts) {
     attend_case c = make(HEADS, 24, 20, 40, 12, PERIGEE_DTYPE_BF16, ROWS);
     const size_t first[4] = {150, 0, 5, 64}, m[4] = {1, 30, 0, 3}, row[4] = {0, 1, 31, 31};
     size_t w = HEADS * 20;
-    for (size_t s = 0; s < TEST_SETS * 2; s++) {
+    for (size_t s = 0; s < TABLES * 2; s++) {
         size_t threads = 1 + s % 2 * 2;
         test_exec e;
-        if (!test_exec_open(&e, test_sets[s / 2], threads)) {
+        if (!test_exec_open_as(&e, tables[s / 2].kernels, tables[s / 2].precision, threads)) {
             continue;
         }
         sequence q[4];
@@ -235,7 +256,7 @@ START_TEST(test_parts) {
             reference(&c, &q[p], row[p], want);
             drop_sequence(&q[p]);
         }
-        ck_assert_double_lt(test_error(together, want, ROWS * w), 3e-6);
+        ck_assert_double_lt(test_error(together, want, ROWS * w), tables[s / 2].most);
         free(want);
         free(together);
         free(alone);
@@ -352,5 +373,160 @@ START_TEST(test_tables_agree) {
 }
 END_TEST
 
-PRG_SUITE("attention", NULL, NULL, test_decode, test_prefill, test_stored_forms, test_bf16_cache, test_parts,
-          test_host_rows, test_tables_agree)
+/* Queries and latents of a walk, and what the walk gives. */
+typedef struct walk_case {
+    size_t rank, rope, rows, keys;
+    bool bf16;
+    float scale;
+    const float *q, *values; /* latents as float32 numbers */
+    const uint32_t *visible; /* of all keys */
+} walk_case;
+
+static void walk(const perigee_attention_functions *f, const walk_case *c, float *z) {
+    size_t width = c->rank + c->rope, bytes = f->work_bytes(c->rank, c->rope, c->rows);
+    void *work = NULL;
+    uint32_t *visible = malloc(c->rows * sizeof *visible);
+    test_require(posix_memalign(&work, 64, bytes) == 0);
+    memset(work, 0xff, bytes);
+    perigee_attention_walk w = {.rank = c->rank,
+                                .rope = c->rope,
+                                .rows = c->rows,
+                                .scale = c->scale,
+                                .bf16 = c->bf16,
+                                .work = work,
+                                .q = c->q,
+                                .ldq = width,
+                                .visible = visible,
+                                .z = z,
+                                .ldz = c->rank};
+    f->begin(&w);
+    for (size_t key = 0; key < c->keys; key += 256) {
+        void *tile[4];
+        const void *latents[4];
+        w.keys = c->keys - key < 256 ? c->keys - key : 256;
+        for (size_t i = 0; i * 64 < w.keys; i++) { /* of just the bytes that there are, so that a read behind shows */
+            size_t n = w.keys - i * 64 < 64 ? w.keys - i * 64 : 64;
+            tile[i] = malloc(n * width * (c->bf16 ? 2 : 4));
+            for (size_t j = 0; j < n * width; j++) {
+                float x = c->values[(key + i * 64) * width + j];
+                if (c->bf16) {
+                    ((uint16_t *)tile[i])[j] = prg_f32_to_bf16(x);
+                } else {
+                    ((float *)tile[i])[j] = x;
+                }
+            }
+            latents[i] = tile[i];
+        }
+        for (size_t i = 0; i < c->rows; i++) {
+            size_t sees = c->visible[i] < key ? 0 : c->visible[i] - key;
+            visible[i] = (uint32_t)(sees < w.keys ? sees : w.keys);
+        }
+        w.latents = latents;
+        f->step(&w);
+        for (size_t i = 0; i * 64 < w.keys; i++) {
+            free(tile[i]);
+        }
+    }
+    f->end(&w);
+    free(visible);
+    free(work);
+}
+
+/* Errors of scores are counted by what they do to z: with p the softmax, z moves by p (v - z) for each. */
+static void check_walk(const perigee_kernel_row *row, const walk_case *c, const float *z) {
+    size_t width = c->rank + c->rope;
+    double *p = malloc(c->keys * sizeof *p), *size = malloc(c->keys * sizeof *size);
+    for (size_t r = 0; r < c->rows; r++) {
+        double most = -INFINITY, sum = 0;
+        for (size_t t = 0; t < c->visible[r]; t++) {
+            double squares = 0;
+            p[t] = 0;
+            for (size_t i = 0; i < width; i++) {
+                double x = (double)c->q[r * width + i] * (double)c->values[t * width + i] * (double)c->scale;
+                p[t] += x;
+                squares += x * x;
+            }
+            size[t] = sqrt(squares);
+            most = fmax(most, p[t]);
+        }
+        for (size_t t = 0; t < c->visible[r]; t++) {
+            sum += p[t] = exp(p[t] - most);
+        }
+        for (size_t i = 0; i < c->rank; i++) {
+            double exact = 0, squares = 0, moved = 0;
+            for (size_t t = 0; t < c->visible[r]; t++) {
+                exact += p[t] / sum * (double)c->values[t * width + i];
+            }
+            for (size_t t = 0; t < c->visible[r]; t++) {
+                double v = (double)c->values[t * width + i];
+                squares += p[t] / sum * p[t] / sum * v * v;
+                moved += p[t] / sum * fabs(v - exact) * size[t];
+            }
+            double off = fabs((double)z[r * c->rank + i] - exact), unit = sqrt(squares) + moved;
+            ck_assert_msg(off <= row->error_bound * unit, "%s: %zu keys, row %zu, column %zu: off by %.2e", row->name,
+                          c->keys, r, i, off / unit);
+        }
+    }
+    free(p);
+    free(size);
+}
+
+/* All rows that walk, alone: within what they say, from small scores to such that one key takes all; no bit depends on
+ * the rows beside, on what lies in hidden keys, or on what the work held. */
+START_TEST(test_walks) {
+    const walk_case cases[] = {{512, 64, 17, 1000, false, 0.07f, NULL, NULL, NULL},
+                               {512, 64, 33, 300, true, 0.07f, NULL, NULL, NULL},
+                               {40, 13, 3, 65, false, 1.0f, NULL, NULL, NULL},
+                               {72, 0, 16, 129, true, 6.0f, NULL, NULL, NULL},
+                               {31, 33, 50, 257, false, 0.3f, NULL, NULL, NULL}};
+    for (size_t n = 0; n < TABLES; n++) {
+        test_exec e;
+        if (!test_exec_open_as(&e, tables[n].kernels, tables[n].precision, 1)) {
+            continue;
+        }
+        const perigee_kernel_row *row = prg_kernel_table_row(e.table, PERIGEE_OP_ATTENTION, PERIGEE_DTYPE_NONE);
+        const perigee_attention_functions *f = &row->run.attention;
+        for (size_t k = 0; f->work_bytes && k < sizeof cases / sizeof *cases; k++) {
+            walk_case c = cases[k];
+            size_t width = c.rank + c.rope;
+            float *q = test_fill(c.rows * width, -1, 1), *values = test_fill(c.keys * width, -2, 2);
+            float *z = test_fill(c.rows * c.rank, 0, 1), *other = test_fill(c.rows * c.rank, 0, 1);
+            uint32_t *visible = malloc(c.rows * sizeof *visible);
+            for (size_t i = 0; i < c.rows; i++) {
+                visible[i] = (uint32_t)(i % 3 == 2 ? c.keys : 1 + test_random() % c.keys);
+            }
+            for (size_t i = 0; c.bf16 && i < c.keys * width; i++) {
+                values[i] = prg_bf16_to_f32(prg_f32_to_bf16(values[i]));
+            }
+            c.q = q;
+            c.values = values;
+            c.visible = visible;
+            walk(f, &c, z);
+            check_walk(row, &c, z);
+            for (size_t i = 0; i < c.rows; i++) { /* one after the other, with other latents where it does not look */
+                walk_case one = c;
+                float *changed = test_copy(values, c.keys * width);
+                for (size_t j = visible[i] * width; j < c.keys * width; j++) {
+                    changed[j] = -3 * changed[j];
+                }
+                one.rows = 1;
+                one.q = q + i * width;
+                one.visible = visible + i;
+                one.values = changed;
+                walk(f, &one, other);
+                ck_assert_msg(test_same_bits(other, z + i * c.rank, c.rank), "%s: case %zu, row %zu", row->name, k, i);
+                free(changed);
+            }
+            free(q);
+            free(values);
+            free(z);
+            free(other);
+            free(visible);
+        }
+        test_exec_close(&e);
+    }
+}
+END_TEST
+
+PRG_SUITE("attention", NULL, NULL, test_decode, test_edges, test_prefill, test_stored_forms, test_bf16_cache,
+          test_parts, test_host_rows, test_tables_agree, test_walks)

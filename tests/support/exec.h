@@ -30,11 +30,11 @@ typedef struct test_exec {
 } test_exec;
 
 /* False if this processor cannot run the set. */
-static inline bool test_exec_open(test_exec *t, const char *kernels, size_t threads) {
+static inline bool test_exec_open_as(test_exec *t, const char *kernels, const char *precision, size_t threads) {
     memset(t, 0, sizeof *t);
     test_require(prg_allocator_new(NULL, &t->allocator, NULL) == PERIGEE_OK);
     perigee_error *err = NULL;
-    perigee_status status = prg_kernel_table_new(t->allocator, kernels, "exact", "", NULL, &t->table, &err);
+    perigee_status status = prg_kernel_table_new(t->allocator, kernels, precision, "", NULL, &t->table, &err);
     perigee_error_free(err);
     if (status != PERIGEE_OK) {
         test_require(status == PERIGEE_E_UNSUPPORTED);
@@ -46,6 +46,10 @@ static inline bool test_exec_open(test_exec *t, const char *kernels, size_t thre
     test_require(prg_pool_enter(t->pool, NULL) == PERIGEE_OK);
     t->exec = (prg_exec){t->table, t->pool, &t->scratch, NULL};
     return true;
+}
+
+static inline bool test_exec_open(test_exec *t, const char *kernels, size_t threads) {
+    return test_exec_open_as(t, kernels, "exact", threads);
 }
 
 /* Scratch of just so many bytes. */

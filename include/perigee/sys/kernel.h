@@ -217,10 +217,43 @@ typedef struct perigee_attention_tile {
 /** The most keys of a tile. */
 #define PERIGEE_ATTENTION_KEYS 64
 
-/** PERIGEE_OP_ATTENTION. Tiles come in the order of their keys; a row's bits depend on what it sees alone. */
+/** Rows of queries on their way over all keys, for a row that keeps what it makes of both in a form of its own: see
+ *  perigee_attention_functions. No alignment beyond 4 bytes (latents: 2), but for `work`. */
+typedef struct perigee_attention_walk {
+    size_t rank;                /**< of latents */
+    size_t rope;                /**< of the shared key behind a latent */
+    size_t rows;                /**< of queries */
+    float scale;                /**< of scores */
+    uint32_t bf16;              /**< latents are bfloat16, else float32 */
+    void *work;                 /**< the row's own from `begin` to `end`: work_bytes(), aligned to 64 */
+    const float *q;             /**< `begin`: [rows, rank + rope] */
+    size_t ldq;                 /**< from row to row of q */
+    const void *const *latents; /**< `step`: tiles of 64 keys, each [64, rank + rope], the last one of fewer */
+    size_t keys;                /**< `step`: 1 … 256; fewer than 256 in the last step only */
+    const uint32_t *visible;    /**< `step`: [rows]: how many of the keys the row sees, 0 … keys */
+    const void *const *next;    /**< `step`: whole tiles that come after these: a hint to fetch them early */
+    size_t n_next;              /**< 0 … 4 of them */
+    float *z;                   /**< `end`: [rows, rank]: mean of latents, weighted with the softmax of scores */
+    size_t ldz;                 /**< from row to row of z */
+} perigee_attention_walk;
+
+/** Keys of a step of perigee_attention_walk. */
+#define PERIGEE_ATTENTION_STEP 256
+
+/** PERIGEE_OP_ATTENTION. Keys come in their order; a row's bits depend on what it sees alone. The error bound of a
+ *  kernel row is that of each score and of z as if scores were exact. */
 typedef struct perigee_attention_functions {
-    /** Go over the keys of a tile: max, sum and z are those with its keys after the call. */
+    /** Go over the keys of a tile: max, sum and z are those with its keys after the call. May be NULL if the functions
+     *  below are there, which go before it. */
     void (*tile)(const perigee_attention_tile *tile);
+    /** Bytes of `work`, whatever the form of latents. */
+    size_t (*work_bytes)(size_t rank, size_t rope, size_t rows);
+    /** Take in queries. */
+    void (*begin)(const perigee_attention_walk *walk);
+    /** Go over 256 keys, as often as it takes. */
+    void (*step)(const perigee_attention_walk *walk);
+    /** Give out z. */
+    void (*end)(const perigee_attention_walk *walk);
 } perigee_attention_functions;
 
 /** PERIGEE_OP_RESIDUAL_MIX. No alignment beyond 4 bytes. */

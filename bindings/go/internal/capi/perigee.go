@@ -1217,6 +1217,7 @@ const PERIGEE_KERNEL_VERSION int = 2
 const PERIGEE_KDA_PANEL int = 64
 const PERIGEE_ATTENTION_GROUP int = 6
 const PERIGEE_ATTENTION_KEYS int = 64
+const PERIGEE_ATTENTION_STEP int = 256
 func Perigee_context_free(arg1 uintptr) {
 	_swig_i_0 := arg1
 	C._wrap_perigee_context_free_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0))

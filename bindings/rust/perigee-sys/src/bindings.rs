@@ -272,8 +272,32 @@ pub const PERIGEE_ATTENTION_GROUP: c_int = 6;
 pub const PERIGEE_ATTENTION_KEYS: c_int = 64;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct perigee_attention_walk {
+    pub rank: usize,
+    pub rope: usize,
+    pub rows: usize,
+    pub scale: f32,
+    pub bf16: u32,
+    pub work: *mut c_void,
+    pub q: *const f32,
+    pub ldq: usize,
+    pub latents: *const *const c_void,
+    pub keys: usize,
+    pub visible: *const u32,
+    pub next: *const *const c_void,
+    pub n_next: usize,
+    pub z: *mut f32,
+    pub ldz: usize,
+}
+pub const PERIGEE_ATTENTION_STEP: c_int = 256;
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct perigee_attention_functions {
     pub tile: Option<unsafe extern "C" fn(*const perigee_attention_tile)>,
+    pub work_bytes: Option<unsafe extern "C" fn(usize, usize, usize) -> usize>,
+    pub begin: Option<unsafe extern "C" fn(*const perigee_attention_walk)>,
+    pub step: Option<unsafe extern "C" fn(*const perigee_attention_walk)>,
+    pub end: Option<unsafe extern "C" fn(*const perigee_attention_walk)>,
 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
