@@ -18,8 +18,9 @@ struct perigee_context {
     perigee_release_fn log_release;
     prg_kernel_table *table;
     prg_pool *pool;
-    /* Of a step: used and grown only with the pool entered. */
+    /* Of a step: used and changed only with the pool entered. */
     prg_scratch scratch;
+    atomic_size_t scratch_bytes; /* its capacity, for who has not entered */
 };
 
 struct perigee_model {
@@ -41,7 +42,9 @@ struct perigee_model {
 
 perigee_context *prg_context_hold(perigee_context *context);
 perigee_model *prg_model_hold(perigee_model *model);
-/* Make the context's scratch hold `bytes`; with the pool entered. */
-perigee_status prg_context_reserve(perigee_context *context, size_t bytes, perigee_error **err);
+/* Enter the pool with a scratch of at least `bytes`; *spare is for prg_context_leave(). The host's allocator is called
+ * before entering and after leaving only: it may wait for a thread that waits for the pool. */
+perigee_status prg_context_enter(perigee_context *context, size_t bytes, void **spare, perigee_error **err);
+void prg_context_leave(perigee_context *context, void *spare);
 
 #endif

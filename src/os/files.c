@@ -108,11 +108,22 @@ int prg_os_pages_new(size_t size, void **out) {
         munmap(p, before);
     }
     munmap(p + before + whole, HUGE_PAGE - before);
-#ifdef MADV_HUGEPAGE
-    madvise(p + before, whole, MADV_HUGEPAGE); /* small pages do as well */
-#endif
+    prg_os_pages_prefer_huge(p + before, whole);
     *out = p + before;
     return 0;
+}
+
+void prg_os_pages_prefer_huge(void *start, size_t size) {
+#ifdef MADV_HUGEPAGE
+    const uintptr_t from = ((uintptr_t)start + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
+    const uintptr_t to = ((uintptr_t)start + size) & ~(uintptr_t)(HUGE_PAGE - 1);
+    if (from < to) {
+        madvise((void *)from, to - from, MADV_HUGEPAGE); /* small pages do as well */
+    }
+#else
+    (void)start;
+    (void)size;
+#endif
 }
 
 void prg_os_pages_free(void *start, size_t size) {

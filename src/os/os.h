@@ -40,6 +40,8 @@ void prg_os_unmap(const void *start, size_t size);
 /* Zeroed memory that starts at a multiple of 2 MB, of huge pages where the system has them. */
 int prg_os_pages_new(size_t size, void **out);
 void prg_os_pages_free(void *start, size_t size);
+/* The same wish for memory that somebody else owns; what lies in it stays. */
+void prg_os_pages_prefer_huge(void *start, size_t size);
 
 /* Bytes that this process may still take: the smallest of what the system has free or can reclaim and of what every
  * memory cgroup (v1 and v2) above the process leaves. `root` stands before /proc and /sys; "" for the machine. */

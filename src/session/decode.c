@@ -177,21 +177,19 @@ static perigee_status pass(perigee_model *model, prg_run *runs, size_t n, size_t
                            perigee_error **err) {
     perigee_context *context = model->context;
     prg_pass_statistics counts = {0};
-    const double asked = prg_os_clock();
-    perigee_status st = prg_pool_enter(context->pool, err);
-    if (st != PERIGEE_OK) {
-        return st;
-    }
-    const double began = prg_os_clock();
+    void *spare = NULL;
     /* a lone session always asks for its whole chunk, so that the scratch is made once */
     const size_t bytes =
         n == 1 ? runs->session->plan.scratch_bytes
                : prg_pass_scratch(&model->config, context->table, prg_pool_threads(context->pool), rows, n);
-    st = prg_context_reserve(context, bytes, err);
-    if (st == PERIGEE_OK) {
-        st = prg_forward(model, runs, n, cancel, &counts, err);
+    const double asked = prg_os_clock();
+    perigee_status st = prg_context_enter(context, bytes, &spare, err);
+    if (st != PERIGEE_OK) {
+        return st;
     }
-    prg_pool_leave(context->pool);
+    const double began = prg_os_clock();
+    st = prg_forward(model, runs, n, cancel, &counts, err);
+    prg_context_leave(context, spare);
     const double ended = prg_os_clock();
     for (size_t i = 0; i < n; i++) {
         perigee_statistics *total = &runs[i].session->statistics;

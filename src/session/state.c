@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "os/os.h"
 #include "session/session.h"
 
 size_t prg_state_floats(const prg_recurrent *state) {
@@ -31,9 +32,16 @@ static perigee_status make_state(prg_recurrent *state, prg_allocator *allocator,
         return PERIGEE_OK;
     }
     /* the second copy is written before it is read */
-    state->copy[0] = prg_calloc(allocator, prg_state_floats(state), sizeof(float));
-    state->copy[1] = prg_alloc(allocator, prg_state_floats(state) * sizeof(float));
-    return state->copy[0] && state->copy[1] ? PERIGEE_OK : prg_fail_memory(err);
+    const size_t bytes = prg_state_floats(state) * sizeof(float);
+    state->copy[0] = prg_alloc(allocator, bytes);
+    state->copy[1] = prg_alloc(allocator, bytes);
+    if (!state->copy[0] || !state->copy[1]) {
+        return prg_fail_memory(err);
+    }
+    prg_os_pages_prefer_huge(state->copy[0], bytes);
+    prg_os_pages_prefer_huge(state->copy[1], bytes);
+    memset(state->copy[0], 0, bytes);
+    return PERIGEE_OK;
 }
 
 static perigee_status make_checkpoints(prg_checkpoints *checkpoints, prg_allocator *allocator,
