@@ -70,3 +70,17 @@ printf '```c quote=src/dtype/dtype.def\nPRG_DTYPE(f33)\n```\n' | bad "not in src
 printf '```\nx\n```\n' | bad "without a language"
 printf '```text\nx\n' | bad "does not end"
 printf 'So:\n\n    perigee run\n' | bad "indented block"
+
+# a page that points to nothing
+mkdir "$work/root"
+for name in CMakeLists.txt bindings cmake examples include src tests tools; do
+    ln -s "$root/$name" "$work/root/$name"
+done
+# names are put together here: this file is among those that names are looked up in
+printf '[one](nowhere.md) `src/none.c` `%s_such()` `%s_SUCH` `perigee_model_load()` `src/base/error.h`\n' prg_nothing PERIGEE_E_NONE \
+    > "$work/root/page.md"
+! sh "$here/links.sh" "$work/root" > "$work/said" 2>&1
+for name in nowhere.md src/none.c prg_nothing PERIGEE_E_NONE; do
+    grep -qF "page.md: no $name" "$work/said" || { echo "no word of $name" >&2; cat "$work/said" >&2; exit 1; }
+done
+! grep -qE 'perigee_model_load|error.h' "$work/said"
