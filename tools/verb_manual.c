@@ -93,6 +93,41 @@ static bool print_name(const perigee_option_description *option, void *user) {
     return true;
 }
 
+/* The choices of an option of the library, separated by spaces: they stand in its help behind a colon, as single words
+ * and commas. False if there are none. */
+static bool choices_of(const perigee_option_description *option, char *out, size_t size) {
+    const char *list = strchr(option->help, ':');
+    size_t used = 0, words = 0;
+    bool fits = option->type == PERIGEE_OPTION_TYPE_STRING && list;
+    for (const char *c = fits ? list + 1 : ""; *c && fits; words++) {
+        c += *c == ' ';
+        const size_t length = strspn(c, "abcdefghijklmnopqrstuvwxyz0123456789_");
+        fits = length > 0 && (c[length] == ',' || c[length] == '\0') && used + length + 2 < size;
+        if (fits) {
+            memcpy(out + used, c, length);
+            used += length;
+            out[used++] = ' ';
+        }
+        c += length + (c[length] == ',');
+    }
+    if (!fits || words < 2) {
+        return false;
+    }
+    out[used - 1] = '\0';
+    return true;
+}
+
+static bool print_values(const perigee_option_description *option, void *user) {
+    char choices[256];
+    (void)user;
+    if (choices_of(option, choices, sizeof choices)) {
+        printf("    *:--%s) COMPREPLY=($(compgen -W \"%s\" -- \"$word\")); return ;;\n", option->name, choices);
+    } else if (option->type != PERIGEE_OPTION_TYPE_STRING && !cli_is_switch(option)) {
+        printf("    *:--%s) return ;;\n", option->name);
+    }
+    return true;
+}
+
 /* Options that take a file are completed by files. */
 static bool takes_file(const cli_option *option) {
     return option->value && (strcmp(option->value, "FILE") == 0 || strcmp(option->value, "MODEL") == 0);
@@ -120,6 +155,7 @@ static int print_bash(void) {
             }
         }
     }
+    cli_library_options(CLI_LOAD, print_values, NULL);
     printf("    esac\n    case $verb in\n");
     for (size_t i = 0; i < cli_verb_count; i++) {
         const cli_verb *verb = cli_verbs[i];

@@ -30,4 +30,10 @@ command -v bash > /dev/null || exit 0
     COMP_WORDS=(perigee run --temp); COMP_CWORD=2; _perigee
     [ "${COMPREPLY[*]}" = --temperature ] || { echo "options: ${COMPREPLY[*]}" >&2; exit 1; }
     COMP_WORDS=(perigee run --thinking of); COMP_CWORD=3; _perigee
-    [ "${COMPREPLY[*]}" = off ] || { echo "values: ${COMPREPLY[*]}" >&2; exit 1; }'
+    [ "${COMPREPLY[*]}" = off ] || { echo "values: ${COMPREPLY[*]}" >&2; exit 1; }
+    COMP_WORDS=(perigee bench --precision ""); COMP_CWORD=3; _perigee
+    [ "${COMPREPLY[*]}" = "exact balanced fast" ] || { echo "choices: ${COMPREPLY[*]}" >&2; exit 1; }
+    COMP_WORDS=(perigee bench --threads ""); COMP_CWORD=3; _perigee
+    [ "${#COMPREPLY[@]}" = 0 ] || { echo "numbers: ${COMPREPLY[*]}" >&2; exit 1; }
+    COMP_WORDS=(perigee bench --plugins ""); COMP_CWORD=3; _perigee
+    [ "${#COMPREPLY[@]}" -gt 0 ] || { echo "no files for plugins" >&2; exit 1; }'
