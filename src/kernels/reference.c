@@ -240,6 +240,10 @@ void prg_reference_call(prg_watched *f, void *result, void **arguments) {
         prg_reference_product(f, result, arguments);
         return;
     }
+    if (f->row->op == PERIGEE_OP_ATTENTION && strcmp(f->name, "tile") != 0 && !f->bare) {
+        prg_reference_walk(f, result, arguments);
+        return;
+    }
     prg_comparison c = {0};
     const prg_shape shape = prg_watched_shape(f, arguments);
     float *memory = prg_watch_take(f->watch, floats_for(f, arguments) * sizeof *memory);

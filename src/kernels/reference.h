@@ -12,5 +12,7 @@ void prg_compare_value(prg_comparison *c, float value, float expected, double al
 /* Functions of products, packing included. A packed row is followed by the row as it was, so that the comparison finds
  * it: to the row itself, its packed rows are then some places apart. */
 void prg_reference_product(prg_watched *f, void *result, void **arguments);
+/* Functions of attention that walks over keys. */
+void prg_reference_walk(prg_watched *f, void *result, void **arguments);
 
 #endif

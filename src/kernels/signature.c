@@ -110,7 +110,8 @@ static const prg_slot slots[][SLOTS_MOST + 1] = {
     [PERIGEE_OP_SOFTMAX] = {{"softmax", ELEMENTWISE}, {"sigmoid", ELEMENTWISE}, {"sigmoid_gate", ELEMENTWISE}},
     [PERIGEE_OP_SHORT_CONV] = {{"conv", JOB}},
     [PERIGEE_OP_KDA] = {{"run", JOB}},
-    [PERIGEE_OP_ATTENTION] = {{"tile", JOB}},
+    [PERIGEE_OP_ATTENTION] =
+        {{"tile", JOB}, {"work_bytes", "size(size,size,size)"}, {"begin", JOB}, {"step", JOB}, {"end", JOB}},
     [PERIGEE_OP_RESIDUAL_MIX] = {{"mix", "void(const ptr,size,size,const ptr,size,f32,ptr,ptr)"}},
 };
 
@@ -132,7 +133,8 @@ const char *prg_bare_signature(uint32_t op) {
     if (op == PERIGEE_OP_MATMUL) {
         return PRODUCT;
     }
-    return prg_slot_of(op, 0) && !prg_slot_of(op, 1) ? prg_slot_of(op, 0)->signature : NULL;
+    const bool one = op == PERIGEE_OP_ATTENTION || !prg_slot_of(op, 1); /* a row that only has tiles needs no more */
+    return prg_slot_of(op, 0) && one ? prg_slot_of(op, 0)->signature : NULL;
 }
 
 bool prg_call_type_init(prg_call_type *type, const prg_signature *signature) {

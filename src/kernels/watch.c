@@ -101,9 +101,10 @@ static perigee_status watch_function(prg_watch *watch, watched_row *to, const pe
     return make_closure(f, bare ? prg_bare_signature(row->op) : prg_slot_of(row->op, slot)->signature, place, err);
 }
 
-/* Sizes are asked for while a step is planned: they are no work. The comparison makes packed rows longer, though. */
+/* Sizes are asked for while a step is planned: they are no work. The comparison makes packed rows and the work of a
+ * walk longer, though. */
 static bool is_watched(const prg_watch *watch, const perigee_kernel_row *row, const prg_slot *slot) {
-    if (strcmp(slot->name, "packed_bytes") == 0) {
+    if (strcmp(slot->name, "packed_bytes") == 0 || strcmp(slot->name, "work_bytes") == 0) {
         return watch->what & PRG_WATCH_CHECK && !(row->flags & PERIGEE_KERNEL_HOST);
     }
     return strcmp(slot->name, "scratch_bytes") != 0;
@@ -202,6 +203,12 @@ prg_shape prg_watched_shape(const prg_watched *f, void *const *arguments) {
         return (prg_shape){.cols = job->dim, .tokens = job->m};
     }
     case PERIGEE_OP_ATTENTION: {
+        if (!f->bare && strcmp(f->name, "tile") != 0) {
+            const perigee_attention_walk *walk = ARGUMENT(perigee_attention_walk *, 0);
+            return (prg_shape){.rows = strcmp(f->name, "step") == 0 ? walk->keys : 0,
+                               .cols = walk->rank + walk->rope,
+                               .tokens = walk->rows};
+        }
         const perigee_attention_tile *tile = ARGUMENT(perigee_attention_tile *, 0);
         return (prg_shape){.rows = tile->keys, .cols = tile->rank + tile->rope, .tokens = tile->rows};
     }

@@ -160,6 +160,29 @@ static void call_attention(bench *b) {
     b->row->run.attention.tile(&tile);
 }
 
+static void call_walk(bench *b) {
+    const perigee_attention_functions *f = &b->row->run.attention;
+    const void *latents[1] = {b->x};
+    const perigee_attention_walk walk = {.rank = RANK,
+                                         .rope = ROPE,
+                                         .rows = b->tokens,
+                                         .scale = 0.1f,
+                                         .work = b->scratch,
+                                         .q = b->x,
+                                         .ldq = RANK + ROPE,
+                                         .latents = latents,
+                                         .keys = PERIGEE_ATTENTION_KEYS,
+                                         .visible = b->visible,
+                                         .z = b->y,
+                                         .ldz = RANK};
+    for (size_t i = 0; i < b->tokens; i++) {
+        b->visible[i] = PERIGEE_ATTENTION_KEYS;
+    }
+    f->begin(&walk);
+    f->step(&walk);
+    f->end(&walk);
+}
+
 static void call(bench *b) {
     switch ((perigee_op)b->row->op) {
     case PERIGEE_OP_MATMUL:
@@ -173,7 +196,11 @@ static void call(bench *b) {
         call_kda(b);
         break;
     case PERIGEE_OP_ATTENTION:
-        call_attention(b);
+        if (b->row->run.attention.work_bytes) {
+            call_walk(b);
+        } else {
+            call_attention(b);
+        }
         break;
     default:
         call_rows(b);
@@ -267,6 +294,9 @@ static layout plan(const bench *b) {
     if (row->op == PERIGEE_OP_MATMUL) {
         packed = tokens * row->run.matmul.packed_bytes(COLS);
         scratch = prg_max(scratch, prg_form_scratch(b->form, tokens, COLS));
+    }
+    if (row->op == PERIGEE_OP_ATTENTION && row->run.attention.work_bytes) {
+        scratch = prg_max(scratch, row->run.attention.work_bytes(RANK, ROPE, tokens));
     }
     l.x = take(&l, prg_max(wide, PERIGEE_ATTENTION_KEYS * latent) + PERIGEE_ATTENTION_GROUP * latent);
     l.y = take(&l, wide);
