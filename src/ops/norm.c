@@ -1,4 +1,5 @@
 #include <assert.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "ops/parallel.h"
@@ -85,13 +86,29 @@ static bool is_finite_row(const float *x, size_t n) {
     return !bad;
 }
 
-size_t prg_first_not_finite(const prg_exec *exec, const float *x, size_t ldx, size_t m, size_t n) {
-    (void)exec;
-    size_t t = 0;
-    while (t < m && is_finite_row(x + t * ldx, n)) {
+typedef struct finite_call {
+    const float *x;
+    size_t ldx, m, n;
+    atomic_size_t first; /* bad row so far */
+} finite_call;
+
+static void finite_part(void *argument, size_t index, size_t count) {
+    finite_call *c = argument;
+    prg_share share = prg_share_of(c->m, index, count);
+    size_t t = share.first;
+    while (t < share.end && is_finite_row(c->x + t * c->ldx, c->n)) {
         t++;
     }
-    return t;
+    size_t first = atomic_load(&c->first);
+    while (t < share.end && t < first && !atomic_compare_exchange_weak(&c->first, &first, t)) {
+    }
+}
+
+size_t prg_first_not_finite(const prg_exec *exec, const float *x, size_t ldx, size_t m, size_t n) {
+    finite_call c = {.x = x, .ldx = ldx, .m = m, .n = n};
+    atomic_init(&c.first, m);
+    prg_parallel(exec, m > 1 ? m * n / 8 : 0, finite_part, &c);
+    return atomic_load(&c.first);
 }
 
 typedef struct mix_call {
