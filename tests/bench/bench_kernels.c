@@ -7,6 +7,7 @@
 #include "kernels/cpu.h"
 #include "kernels/table.h"
 #include "limits.h"
+#include "os/machine.h"
 
 enum { REPEAT = 7 };
 
@@ -21,11 +22,11 @@ static const struct {
 static const size_t batches[] = {1, 4, 16, 64, 512};
 
 typedef struct limits {
-    double f32, bf16, int8;
+    double f32, bf16, int8, tile_bf16, tile_int8;
 } limits;
 
 static limits measure(void) {
-    limits l = {0, 0, 0};
+    limits l = {0};
 #if defined(__x86_64__)
     const uint64_t features = prg_cpu_features();
     if (features & PERIGEE_CPU_AVX512) {
@@ -37,9 +38,13 @@ static limits measure(void) {
     if (features & PERIGEE_CPU_AVX512_VNNI) {
         l.int8 = limit_int8();
     }
+    if ((features & PERIGEE_CPU_AMX_BF16) && prg_os_allow_tiles()) {
+        l.tile_bf16 = limit_tile_bf16();
+        l.tile_int8 = limit_tile_int8();
+    }
 #endif
-    printf("limits: float32 %.0f, bf16 %.0f, int8 %.0f G multiply-adds/s\n", l.f32 * 1e-9, l.bf16 * 1e-9,
-           l.int8 * 1e-9);
+    printf("limits: float32 %.0f, bf16 %.0f, int8 %.0f, tiles of bf16 %.0f, of int8 %.0f G multiply-adds/s\n",
+           l.f32 * 1e-9, l.bf16 * 1e-9, l.int8 * 1e-9, l.tile_bf16 * 1e-9, l.tile_int8 * 1e-9);
     return l;
 }
 
@@ -79,6 +84,12 @@ static double run(const work *w, size_t rows, size_t cols, size_t m, size_t most
     return limit_seconds() - begin;
 }
 
+static void print_share(const char *of, double rate, double limit) {
+    if (limit > 0) {
+        printf(", of %s %.0f", of, 100 * rate / limit);
+    }
+}
+
 static double least(double a, double b) {
     return a < b ? a : b;
 }
@@ -100,13 +111,16 @@ static void bench_shape(const work *w, const limits *l, size_t shape, size_t m) 
     }
     const double values = (double)(most / each * rows * cols);
     const double rate = values * (double)m / best;
-    printf("%-24s %-22s %4zu: %6.1f GB/s %7.1f G/s", w->row->name, shapes[shape].name, m, (double)bytes / best * 1e-9,
+    printf("%-34s %-22s %4zu: %6.1f GB/s %7.1f G/s", w->row->name, shapes[shape].name, m, (double)bytes / best * 1e-9,
            rate * 1e-9);
     if (m == 1) {
         printf("  %3.0f %% of %.1f GB/s read", 100 * (double)bytes / best / ((double)w->code_bytes / read),
                (double)w->code_bytes / read * 1e-9);
     } else if (l->f32 > 0) {
-        printf("  %3.0f %% of float32, %3.0f %% of int8", 100 * rate / l->f32, l->int8 > 0 ? 100 * rate / l->int8 : 0);
+        printf("  %% of float32 %3.0f", 100 * rate / l->f32);
+        print_share("bf16", rate, l->bf16);
+        print_share("int8", rate, l->int8);
+        print_share("bf16 tiles", rate, l->tile_bf16);
     }
     printf("\n");
     fflush(stdout);

@@ -96,6 +96,41 @@ limit_update(float *x, size_t n) {
 LIMIT_RATE(limit_f32, "vfmadd231ps", 16)
 LIMIT_RATE(limit_bf16, "vdpbf16ps", 32)
 LIMIT_RATE(limit_int8, "vpdpbusd", 64)
+
+#define LIMIT_TILES(op)                                                                                                \
+    "1:\n" op " %%tmm6, %%tmm4, %%tmm0\n" op " %%tmm7, %%tmm4, %%tmm1\n" op " %%tmm6, %%tmm5, %%tmm2\n" op             \
+    " %%tmm7, %%tmm5, %%tmm3\ndec %0\njnz 1b\n"
+/* Multiply-adds per second of four tiles of sums, on values that are not zero (zeros run faster). The system must have
+ * allowed the process to use tiles. */
+#define LIMIT_TILE_RATE(name, op, each)                                                                                \
+    __attribute__((noinline, unused)) static double name(void) {                                                       \
+        static _Alignas(64) unsigned char shape[64], values[1024];                                                     \
+        double best = 1e9;                                                                                             \
+        shape[0] = 1;                                                                                                  \
+        for (int i = 0; i < 8; i++) {                                                                                  \
+            shape[16 + 2 * i] = 64;                                                                                    \
+            shape[48 + i] = 16;                                                                                        \
+        }                                                                                                              \
+        for (uint32_t i = 0, x = 1; i < sizeof values; i++) {                                                          \
+            x = x * 1664525 + 1013904223;                                                                              \
+            values[i] = (unsigned char)(i % 2 ? 0x3c | (x >> 24 & 0x81) : x >> 24);                                    \
+        }                                                                                                              \
+        for (int i = 0; i < 5; i++) {                                                                                  \
+            long n = 200000;                                                                                           \
+            const double begin = limit_seconds();                                                                      \
+            __asm__ volatile(                                                                                          \
+                "ldtilecfg (%1)\ntileloadd (%2,%3,1), %%tmm4\ntileloadd (%2,%3,1), %%tmm5\n"                           \
+                "tileloadd (%2,%3,1), %%tmm6\ntileloadd (%2,%3,1), %%tmm7\n" LIMIT_TILES(op) "tilerelease\n"           \
+                : "+r"(n)                                                                                              \
+                : "r"(shape), "r"(values), "r"(64L)                                                                    \
+                : "memory", "cc");                                                                                     \
+            const double seconds = limit_seconds() - begin;                                                            \
+            best = seconds < best ? seconds : best;                                                                    \
+        }                                                                                                              \
+        return 200000.0 * 4 * (each) / best;                                                                           \
+    }
+LIMIT_TILE_RATE(limit_tile_bf16, "tdpbf16ps", 8192)
+LIMIT_TILE_RATE(limit_tile_int8, "tdpbssd", 16384)
 #endif
 
 #endif

@@ -22,6 +22,7 @@
 typedef struct tile_scratch {
     char weights[2][BLOCK_STEPS][TILE_BYTES] __attribute__((aligned(64)));
     tile_scales scales[2] __attribute__((aligned(64)));
+    tile_scales few_scales[4][2] __attribute__((aligned(64))); /* of blocks by turns */
     float sums[2][4][TILE][TILE] __attribute__((aligned(64))); /* two groups by turns, four tiles */
 } tile_scratch;
 
@@ -201,85 +202,127 @@ INLINE void finish_tile(const float *sums, size_t n, size_t tokens, float *y, si
 /* One to sixteen rows of activations: all columns of a pair of tiles of weights at once, which are read in one stream
  */
 
-/* `one`: a line of sums is 16 rows of weights; else as add_tile(). */
-INLINE void add_few(const tile_scratch *s, size_t turn, const float *scale0, const float *scale1, bool one,
-                    float (*sums)[TILE][TILE]) {
-    if (!one) {
-        add_tile((float(*)[TILE])s->sums[turn][0], scale0, sums[0][0]);
-        add_tile((float(*)[TILE])s->sums[turn][1], scale1, sums[1][0]);
-        return;
-    }
-    const __m512 c0 = _mm512_load_ps(s->sums[turn][0]), c1 = _mm512_load_ps(s->sums[turn][1]);
-    const __m512 sum0 = _mm512_load_ps(sums[0][0]), sum1 = _mm512_load_ps(sums[1][0]);
-    _mm512_store_ps(sums[0][0],
-                    FORM_SCALED ? _mm512_fmadd_ps(c0, _mm512_load_ps(scale0), sum0) : _mm512_add_ps(c0, sum0));
-    _mm512_store_ps(sums[1][0],
-                    FORM_SCALED ? _mm512_fmadd_ps(c1, _mm512_load_ps(scale1), sum1) : _mm512_add_ps(c1, sum1));
+/* A pair of tiles of weights, from `row` on. */
+typedef struct few_job {
+    const perigee_matrix *w;
+    size_t row, n0, n1, steps;
+    tile_scratch *s;
+} few_job;
+
+/* Whether step t is loaded from where it lies. */
+INLINE bool few_plain(const few_job *job, size_t t) {
+    return FORM_PLAIN && job->n1 == TILE && (t + 1) * STEP <= job->w->cols;
 }
 
-/* Steps [g, last) of the block at b into the sums of a turn. */
-INLINE void few_group(const perigee_matrix *w, size_t row, size_t n0, size_t n1, size_t b, size_t g, size_t last,
-                      const char *x, int parts, bool one, size_t turn, tile_scratch *s) {
-    const uint8_t *codes = (const uint8_t *)w->codes + row * w->row_bytes + b * FORM_STEP_BYTES;
-    const size_t stride = one ? 4 : 64, each = one ? 64 : TILE_BYTES;
-    _tile_zero(0);
-    _tile_zero(1);
-    for (size_t i = g; i < last; i++) {
-        size_t at = (b + i) * FORM_STEP_BYTES + NEAR; /* of the same rows, or of the next pair of tiles */
-        const char *ahead = (const char *)w->codes + (at < w->row_bytes ? row : row + PAIR) * w->row_bytes;
-        at -= at < w->row_bytes ? 0 : w->row_bytes;
+INLINE tile_scales *few_scales(const few_job *job, size_t t) {
+    return job->s->few_scales[t / BLOCK_STEPS % 4];
+}
+
+/* Decode step t. A tile is loaded some steps later: a load waits until all that it takes has reached the cache. */
+INLINE void few_prepare(const few_job *job, size_t t) {
+    tile_scales *scales = few_scales(job, t);
+    const size_t at = t % BLOCK_STEPS;
+    if (at == 0) {
+        const size_t here = job->steps - t < BLOCK_STEPS ? job->steps - t : BLOCK_STEPS;
+        form_scales(job->w, job->row, job->n0, t, here, &scales[0]);
+        form_scales(job->w, job->row + TILE, job->n1, t, here, &scales[1]);
+    }
+    if (!few_plain(job, t)) {
+        decode_tile(job->w, job->row, job->n0, t, at, &scales[0], job->s->weights[0][t % RING]);
+        decode_tile(job->w, job->row + TILE, job->n1, t, at, &scales[1], job->s->weights[1][t % RING]);
+    }
+}
+
+/* Once for each line: some bytes ahead in the same rows, or in those of the next pair. */
+INLINE void few_prefetch(const few_job *job, size_t t) {
+    enum { TURNS = 64 / FORM_STEP_BYTES };
+    const size_t row_bytes = job->w->row_bytes, at = t * FORM_STEP_BYTES + NEAR;
+    const char *ahead = (const char *)job->w->codes + job->row * row_bytes + at +
+                        (at < row_bytes ? 0 : (PAIR - 1) * row_bytes) + t % TURNS * row_bytes;
 #pragma GCC unroll 32
-        for (size_t r = 0; r < PAIR; r++) {
-            _mm_prefetch(ahead + r * w->row_bytes + at, _MM_HINT_T1);
-        }
-        if (FORM_PLAIN && n1 == TILE && (b + i + 1) * STEP <= w->cols) {
-            TILE_LOAD(4, codes + i * FORM_STEP_BYTES, w->row_bytes);
-            TILE_LOAD(5, codes + i * FORM_STEP_BYTES + TILE * w->row_bytes, w->row_bytes);
-        } else {
-            decode_tile(w, row, n0, b + i, i, &s->scales[0], s->weights[0][i]);
-            decode_tile(w, row + TILE, n1, b + i, i, &s->scales[1], s->weights[1][i]);
-            TILE_LOAD(4, s->weights[0][i], 64);
-            TILE_LOAD(5, s->weights[1][i], 64);
-        }
-#pragma GCC unroll 3
-        for (int p = 0; p < parts; p++) {
-            TILE_LOAD(6, x + ((b + i) * (size_t)parts + (size_t)p) * each, stride);
-            _tile_dpbf16ps(0, 4, 6);
-            _tile_dpbf16ps(1, 5, 6);
-        }
+    for (size_t r = 0; r < PAIR; r += TURNS) {
+        _mm_prefetch(ahead + r * row_bytes, _MM_HINT_T1);
     }
-    _tile_stored(0, s->sums[turn][0], stride);
-    _tile_stored(1, s->sums[turn][1], stride);
 }
 
-INLINE void few_pair(const perigee_matrix *w, size_t row, size_t end, const char *x, size_t m, int parts, bool one,
-                     float *y, size_t ldy, tile_scratch *s) {
-    const size_t steps = tile_steps(w->cols), n0 = rows_left(end, row), n1 = rows_left(end, row + TILE);
+INLINE void few_step(const few_job *job, size_t t, const char *x, int parts, bool one) {
+    const size_t stride = one ? 4 : 64, each = one ? 64 : TILE_BYTES;
+    if (few_plain(job, t)) {
+        const char *codes = (const char *)job->w->codes + job->row * job->w->row_bytes + t * FORM_STEP_BYTES;
+        TILE_LOAD(4, codes, job->w->row_bytes);
+        TILE_LOAD(5, codes + TILE * job->w->row_bytes, job->w->row_bytes);
+    } else {
+        TILE_LOAD(4, job->s->weights[0][t % RING], 64);
+        TILE_LOAD(5, job->s->weights[1][t % RING], 64);
+    }
+#pragma GCC unroll 3
+    for (int p = 0; p < parts; p++) {
+        TILE_LOAD(6, x + (t * (size_t)parts + (size_t)p) * each, stride);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 5, 6);
+    }
+}
+
+/* The sums of the group that begins at step t; `one`: a line of sums is 16 rows of weights; else as add_tile(). */
+INLINE void few_add(const few_job *job, size_t t, bool one, float (*sums)[TILE][TILE]) {
+#pragma GCC unroll 2
+    for (size_t i = 0; i < 2; i++) {
+        const float *scale = few_scales(job, t)[i].scale[FORM_SCALED ? t % BLOCK_STEPS / FORM_GROUP : 0];
+        float(*c)[TILE] = job->s->sums[t / FORM_GROUP % 2][i];
+        if (!one) {
+            add_tile(c, scale, sums[i][0]);
+            continue;
+        }
+        const __m512 v = _mm512_load_ps(c[0]), sum = _mm512_load_ps(sums[i][0]);
+        _mm512_store_ps(sums[i][0],
+                        FORM_SCALED ? _mm512_fmadd_ps(v, _mm512_load_ps(scale), sum) : _mm512_add_ps(v, sum));
+    }
+}
+
+INLINE void few_pair(const few_job *job, const char *x, size_t m, int parts, bool one, float *y, size_t ldy) {
+    const size_t stride = one ? 4 : 64;
     float sums[2][TILE][TILE] __attribute__((aligned(64)));
-    float scale[2][2][TILE] __attribute__((aligned(64)));
-    size_t turn = 0;
     memset(sums, 0, sizeof sums);
-    for (size_t b = 0; b < steps; b += BLOCK_STEPS) {
-        const size_t here = steps - b < BLOCK_STEPS ? steps - b : BLOCK_STEPS;
-        form_scales(w, row, n0, b, here, &s->scales[0]);
-        form_scales(w, row + TILE, n1, b, here, &s->scales[1]);
-        for (size_t g = 0; g < here; g += FORM_GROUP, turn ^= 1) {
-            few_group(w, row, n0, n1, b, g, g + FORM_GROUP < here ? g + FORM_GROUP : here, x, parts, one, turn, s);
-            if (b + g > 0) { /* the group before: its stores have reached the cache meanwhile */
-                add_few(s, turn ^ 1, scale[turn ^ 1][0], scale[turn ^ 1][1], one, sums);
+    for (size_t t = 0; t < EARLY && t < job->steps; t++) {
+        few_prepare(job, t);
+    }
+    for (size_t g = 0; g < job->steps; g += FORM_GROUP) {
+        const size_t last = g + FORM_GROUP < job->steps ? g + FORM_GROUP : job->steps;
+        _tile_zero(0);
+        _tile_zero(1);
+        for (size_t t = g; t < last; t++) {
+            if (t + EARLY < job->steps) {
+                few_prepare(job, t + EARLY);
             }
-            for (size_t i = 0; FORM_SCALED && i < 2; i++) {
-                _mm512_store_ps(scale[turn][i], _mm512_load_ps(s->scales[i].scale[g / FORM_GROUP]));
-            }
+            few_prefetch(job, t);
+            few_step(job, t, x, parts, one);
+        }
+        _tile_stored(0, job->s->sums[g / FORM_GROUP % 2][0], stride);
+        _tile_stored(1, job->s->sums[g / FORM_GROUP % 2][1], stride);
+        if (g > 0) { /* the group before: its stores have reached the cache meanwhile */
+            few_add(job, g - FORM_GROUP, one, sums);
         }
     }
-    add_few(s, turn ^ 1, scale[turn ^ 1][0], scale[turn ^ 1][1], one, sums);
+    few_add(job, (job->steps - 1) / FORM_GROUP * FORM_GROUP, one, sums);
     if (one) {
-        _mm512_mask_storeu_ps(y, (__mmask16)((1u << n0) - 1), _mm512_load_ps(sums[0][0]));
-        _mm512_mask_storeu_ps(y + TILE, (__mmask16)((1u << n1) - 1), _mm512_load_ps(sums[1][0]));
+        _mm512_mask_storeu_ps(y, (__mmask16)((1u << job->n0) - 1), _mm512_load_ps(sums[0][0]));
+        _mm512_mask_storeu_ps(y + TILE, (__mmask16)((1u << job->n1) - 1), _mm512_load_ps(sums[1][0]));
     } else {
-        finish_tile(sums[0][0], n0, m, y, ldy);
-        finish_tile(sums[1][0], n1, m, y + TILE, ldy);
+        finish_tile(sums[0][0], job->n0, m, y, ldy);
+        finish_tile(sums[1][0], job->n1, m, y + TILE, ldy);
+    }
+}
+
+/* m <= 16 rows of activations by all rows of weights. */
+INLINE void few_rows(const perigee_matrix *w, size_t first, size_t count, const char *x, size_t m, int parts, float *y,
+                     size_t ldy, tile_scratch *s) {
+    for (size_t r = 0; r < count; r += PAIR) {
+        const few_job job = {w, first + r, rows_left(count, r), rows_left(count, r + TILE), tile_steps(w->cols), s};
+        if (m == 1) {
+            few_pair(&job, x, m, parts, true, y + r, ldy);
+        } else {
+            few_pair(&job, x, m, parts, false, y + r, ldy);
+        }
     }
 }
 
@@ -351,15 +394,11 @@ INLINE void tile_multiply(const perigee_matrix *w, size_t first, size_t count, c
     const size_t bytes = tile_packed_bytes(w->cols, parts);
     char *x = (char *)scratch + round_up(sizeof(tile_scratch), 64);
     tiles_begin(m == 1 ? 1 : TILE);
-    if (m > 1 && is_few(m, w->cols, parts)) {
+    if (m == 1) {
+        few_rows(w, first, count, (const char *)packed + (rows ? rows[0] : 0) * bytes, 1, parts, y, ldy, scratch);
+    } else if (is_few(m, w->cols, parts)) {
         gather_tokens(packed, bytes, rows, 0, m, 0, tile_steps(w->cols), parts, x);
-    }
-    for (size_t r = 0; m == 1 && r < count; r += PAIR) {
-        few_pair(w, first + r, first + count, (const char *)packed + (rows ? rows[0] : 0) * bytes, m, parts, true,
-                 y + r, ldy, scratch);
-    }
-    for (size_t r = 0; m > 1 && is_few(m, w->cols, parts) && r < count; r += PAIR) {
-        few_pair(w, first + r, first + count, x, m, parts, false, y + r, ldy, scratch);
+        few_rows(w, first, count, x, m, parts, y, ldy, scratch);
     }
     const size_t tokens = chunk_tokens(m, parts);
     float *sums = (float *)(void *)(x + tokens * BLOCK_STEPS * (size_t)parts * 2 * STEP);

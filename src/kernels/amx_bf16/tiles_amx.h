@@ -20,6 +20,8 @@ enum {
     SPAN = 512,         /* rows of weights over which a block of activations stays in cache, a multiple of PAIR, */
     MOST_TOKENS = 384,  /* and as many rows of activations, of one part; fewer for more parts */
     MOST_FEW = 1 << 20, /* bytes of up to 16 rows of activations, all columns */
+    RING = 4,           /* tiles that are decoded early lie in turns at these places, */
+    EARLY = 3,          /* steps that are decoded before the one that is multiplied, */
     NEAR = 1024         /* bytes of a row */
 };
 
