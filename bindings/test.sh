@@ -34,6 +34,13 @@ models() {
     touch "$models/done"
 }
 
+# The example plugin, for the tests to load.
+plugin() {
+    export PERIGEE_PLUGIN="$work/perigee_example.so"
+    ${CC:-cc} -std=c11 -O2 -fPIC -shared -fvisibility=hidden -I"$here/../include" "$here/../examples/plugin/plugin.c" \
+        -o "$PERIGEE_PLUGIN" -lm
+}
+
 # The example of a binding says what that in C says.
 same_as_c() {
     "$build/examples/example_chat" "$PERIGEE_TEXT_MODEL" Hello 8 > "$work/said.c"
@@ -59,6 +66,7 @@ lua)
     need swig lua5.4 pkg-config
     pkg-config --exists lua5.4 || { echo "skipped: liblua5.4-dev is not installed"; exit 77; }
     models
+    plugin
     sh "$here/lua/build.sh" "$work"
     cd "$here/lua"
     export LUA_CPATH="$work/?.so"
@@ -75,6 +83,7 @@ lua)
 go)
     need go pkg-config
     models
+    plugin
     export GOFLAGS=-mod=mod GOPROXY=off GOSUMDB=off GOTOOLCHAIN=local CGO_ENABLED=1 GOCACHE="$work/cache"
     cd "$here/go"
     [ -z "$(gofmt -l *.go examples)" ] || { gofmt -d *.go examples; exit 1; }
@@ -92,6 +101,7 @@ go)
 rust)
     need cargo rustc pkg-config
     models
+    plugin
     export CARGO_TARGET_DIR="$work/target" CARGO_NET_OFFLINE=true
     cd "$here/rust"
     cargo test --offline --workspace --release -q -- --nocapture > "$work/log" 2>&1 || { cat "$work/log"; exit 1; }

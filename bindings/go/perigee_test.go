@@ -303,6 +303,51 @@ func TestKernelOfTheHost(t *testing.T) {
 	}
 }
 
+func TestPlugin(t *testing.T) {
+	path := os.Getenv("PERIGEE_PLUGIN")
+	r := must(NewRuntime(With("threads", "1"), With("plugins", path), With("trace_kernels", "1"), With("check_kernels", "1")))
+	listed := -1
+	for i, k := range must(r.Kernels()) {
+		if k.Origin == path && k.Name == "matmul_bf16_example" && k.InUse {
+			listed = i
+		}
+	}
+	if listed < 0 {
+		t.Fatal("the plugin's row is not in use")
+	}
+	s := must(must(r.LoadContext(background, golden("kimi_linear"), nil)).NewSession())
+	if id := must(Argmax(last(t, s, expected(t, "kimi_linear", "ids")...))); id != expected(t, "kimi_linear", "greedy")[0] {
+		t.Fatal(id)
+	}
+	c := must(r.KernelCheck())
+	if c.Calls == 0 || c.Different != 0 || c.Skipped != 0 || c.Kernel != "" || c.Largest <= 0 || c.Largest > 1 {
+		t.Fatal(c)
+	}
+	calls := map[string]int64{}
+	for _, k := range must(r.KernelTrace()) {
+		calls[k.Kernel] += k.Calls
+		if k.Seconds <= 0 || k.Cols == 0 {
+			t.Fatal(k)
+		}
+	}
+	if calls["matmul_bf16_example"] == 0 || calls["rms_norm_example"] == 0 {
+		t.Fatal(calls)
+	}
+	k := must(r.TimeKernel(listed, 2))
+	if k.Seconds <= 0 || k.Tokens != 2 || k.MultiplyAdds != int64(2*k.Rows*k.Cols) {
+		t.Fatal(k)
+	}
+	if _, err := r.TimeKernel(listed, 0); !errors.Is(err, ErrRange) {
+		t.Fatal(err)
+	}
+	if _, err := must(NewRuntime()).KernelCheck(); !errors.Is(err, ErrState) {
+		t.Fatal(err)
+	}
+	if _, err := NewRuntime(With("plugins", path+".none")); !errors.Is(err, ErrKernel) || !strings.Contains(err.Error(), ".none") {
+		t.Fatal(err)
+	}
+}
+
 func TestText(t *testing.T) {
 	r := must(NewRuntime())
 	k := must(r.OpenTokenizer(os.Getenv("PERIGEE_TEXT_MODEL")))

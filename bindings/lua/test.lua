@@ -243,6 +243,36 @@ do -- a kernel of the host
     assert(not ok and tostring(e):find "mine", tostring(e))
 end
 
+do -- a plugin, traced and checked; one that is not there
+    local path = os.getenv "PERIGEE_PLUGIN"
+    local c = perigee.Context { threads = 1, plugins = path, trace_kernels = 1, check_kernels = 1 }
+    local listed
+    for i, kernel in ipairs(c:kernels()) do
+        if kernel.origin == path and kernel.name == "matmul_bf16_example" then
+            listed = kernel.in_use and i
+        end
+    end
+    assert(listed)
+    local session = perigee.Session(perigee.Model(c, golden "kimi_linear"))
+    assert(perigee.argmax(session:decode(ids)) == greedy[1])
+    local check = c:kernel_check()
+    assert(check.calls > 0 and check.different == 0 and check.skipped == 0 and not check.kernel)
+    assert(check.largest > 0 and check.largest <= 1)
+    local calls = {}
+    for _, t in ipairs(c:kernel_trace()) do
+        calls[t.kernel] = (calls[t.kernel] or 0) + t.calls
+        assert(t.seconds > 0 and t.cols > 0)
+    end
+    assert(calls.matmul_bf16_example > 0 and calls.rms_norm_example > 0)
+    if not short then -- hundreds of megabytes of weights: minutes under valgrind
+        local timing = c:time_kernel(listed, 2)
+        assert(timing.seconds > 0 and timing.tokens == 2 and timing.multiply_adds == 2 * timing.rows * timing.cols)
+    end
+    fails(perigee.E_RANGE, c.time_kernel, c, listed, 0)
+    fails(perigee.E_STATE, context.kernel_check, context)
+    assert(fails(perigee.E_KERNEL, perigee.Context, { plugins = path .. ".none" }).message:find "example.so.none")
+end
+
 do -- text
     local tokenizer = perigee.Tokenizer(context, text_model)
     local said = "Grüße, 世界! <|im_end|>"

@@ -287,6 +287,49 @@ fn a_kernel_of_the_host() {
 }
 
 #[test]
+fn a_plugin_traced_and_checked() {
+    let path = env::var("PERIGEE_PLUGIN").expect("PERIGEE_PLUGIN");
+    let mut options = Options::new().unwrap();
+    for (name, value) in [
+        ("threads", "1"),
+        ("plugins", &path),
+        ("trace_kernels", "1"),
+        ("check_kernels", "1"),
+    ] {
+        options.set(name, value).unwrap();
+    }
+    let context = Context::new(Some(&options)).unwrap();
+    let listed = context
+        .kernels()
+        .unwrap()
+        .iter()
+        .position(|k| k.origin == path && k.name == "matmul_bf16_example" && k.in_use)
+        .expect("the plugin's row is not in use");
+    let case = "kimi_linear";
+    let model = Model::load(&context, golden(case), None).unwrap();
+    let mut s = Session::new(&model, None).unwrap();
+    let logits = s.decode(&expected(case, "ids"), Which::Last).unwrap();
+    assert_eq!(argmax(logits.row(0)).unwrap(), expected(case, "greedy")[0]);
+    let check = context.kernel_check().unwrap();
+    assert!(check.calls > 0 && check.skipped == 0 && check.largest > 0.0 && check.largest <= 1.0);
+    assert_eq!((check.different, check.first), (0, None));
+    let trace = context.kernel_trace().unwrap();
+    assert!(trace.iter().all(|t| t.calls > 0 && t.seconds > 0.0 && t.cols > 0));
+    for name in ["matmul_bf16_example", "rms_norm_example"] {
+        assert!(trace.iter().any(|t| t.kernel == name));
+    }
+    let timing = context.time_kernel(listed, 2).unwrap();
+    assert!(timing.seconds > 0.0 && timing.tokens == 2);
+    assert_eq!(timing.multiply_adds, (2 * timing.rows * timing.cols) as i64);
+    assert_eq!(context.time_kernel(listed, 0).unwrap_err().status(), Status::RANGE);
+    let plain = Context::new(None).unwrap();
+    assert_eq!(plain.kernel_check().unwrap_err().status(), Status::STATE);
+    options.set("plugins", &(path + ".none")).unwrap();
+    let e = Context::new(Some(&options)).unwrap_err();
+    assert!(e.status() == Status::KERNEL && e.to_string().contains(".none"));
+}
+
+#[test]
 fn text_chat_and_constraints() {
     let context = context();
     let folder = match env::var("PERIGEE_TEXT_MODEL") {
