@@ -297,9 +297,10 @@ static void attend_part(void *argument, size_t index, size_t count) {
 }
 
 /* An equal part for each thread where that is less than a unit may have: two of eight heads end sooner than one of
- * twelve and one of four, though both come to four groups of queries. */
-static size_t choose_rows(size_t most, size_t rows, size_t threads) {
-    return prg_min((rows + threads - 1) / threads, most);
+ * twelve and one of four, though both come to four groups of queries. But no less than the kernel computes anyway. */
+static size_t choose_rows(const prg_kernel_table *table, size_t most, size_t rows, size_t threads) {
+    size_t tile = prg_kernel_table_row(table, PERIGEE_OP_ATTENTION, PERIGEE_DTYPE_NONE)->row_tile;
+    return prg_min(((rows + threads - 1) / threads + tile - 1) / tile * tile, most);
 }
 
 perigee_status prg_attend(const prg_exec *exec, const prg_attention *attention, const prg_attention_part *parts,
@@ -318,7 +319,7 @@ perigee_status prg_attend(const prg_exec *exec, const prg_attention *attention, 
                      .attention = attention,
                      .parts = parts,
                      .n = n,
-                     .rows_most = choose_rows(most, attention->heads * m, threads),
+                     .rows_most = choose_rows(exec->table, most, attention->heads * m, threads),
                      .at = make_layout(exec->table, attention, most)};
     c.scratch = prg_scratch_take(exec->scratch, threads, c.at.bytes);
     if (!c.scratch) {

@@ -1,5 +1,5 @@
-/* Recurrence, attention and the small ops at the widths of K3, each as a share of a limit measured beside it:
- *     bench_layers [threads] [kernels] [kda|attention|small|all] [keys] */
+/* Recurrence and the small ops at the widths of K3, attention at the heads of K3, K2 and Moonlight, each as a share of
+ * a limit measured beside it: bench_layers [threads] [kernels] [kda|attention|prefill|small|all] [precision] */
 #include "limits.h"
 #include "support/exec.h"
 
@@ -30,6 +30,50 @@ static double rate(void) {
     return __builtin_cpu_supports("avx512f") ? limit_f32() / (strcmp(kernels, "avx2") == 0 ? 2 : 1) : 0;
 #else
     return 0;
+#endif
+}
+
+#if defined(__x86_64__)
+/* Multiply-adds a second of one thread on four tiles of AMX; the table in use has leave for them. */
+static double tile_rate(void) {
+    struct {
+        uint8_t palette, start, reserved[14];
+        uint16_t columns[16];
+        uint8_t rows[16];
+    } shape = {.palette = 1};
+    const int rounds = 20000;
+    double best = 1e9;
+    for (size_t i = 0; i < 8; i++) {
+        shape.columns[i] = 64;
+        shape.rows[i] = 16;
+    }
+    __asm__ volatile("ldtilecfg %0" ::"m"(shape));
+    for (int i = 0; i < 5; i++) {
+        double from = limit_seconds();
+        for (int j = 0; j < rounds; j++) {
+            __asm__ volatile("tdpbf16ps %tmm6, %tmm4, %tmm0\n\ttdpbf16ps %tmm7, %tmm4, %tmm1\n\t"
+                             "tdpbf16ps %tmm6, %tmm5, %tmm2\n\ttdpbf16ps %tmm7, %tmm5, %tmm3");
+        }
+        from = limit_seconds() - from;
+        best = from < best ? from : best;
+    }
+    __asm__ volatile("tilerelease");
+    return 4.0 * 16 * 16 * 32 * rounds / best;
+}
+#endif
+
+/* The other rates that attention may be held against; 0: not there, or not in this table. */
+static void other_rates(const prg_kernel_table *table, double *bf16, double *tiles) {
+    *bf16 = *tiles = 0;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512bf16")) {
+        *bf16 = limit_bf16();
+    }
+    if (strcmp(prg_kernel_table_row(table, PERIGEE_OP_ATTENTION, PERIGEE_DTYPE_NONE)->isa, "amx_bf16") == 0) {
+        *tiles = tile_rate();
+    }
+#else
+    (void)table;
 #endif
 }
 
@@ -74,10 +118,10 @@ static void bench_kda(const prg_exec *exec) {
            t / M / HEADS * 1e6 * (double)threads, t / M * 1e6);
 }
 
-static void bench_attention(test_exec *e, size_t keys, bool bf16, size_t m) {
+static void bench_attention(test_exec *e, const char *model, size_t heads, size_t keys, bool bf16, size_t m) {
     enum { RANK = 512, ROPE = 64, NOPE = 128, VALUE = 128, BLOCK = 1024 };
-    size_t width = RANK + ROPE, size = bf16 ? 2 : 4, rows = HEADS * (NOPE + VALUE);
-    prg_attention a = {HEADS, NOPE, VALUE, RANK, ROPE, 0.07f, NULL, NULL, HEADS * (NOPE + ROPE), NULL, HEADS * VALUE};
+    size_t width = RANK + ROPE, size = bf16 ? 2 : 4, rows = heads * (NOPE + VALUE);
+    prg_attention a = {heads, NOPE, VALUE, RANK, ROPE, 0.07f, NULL, NULL, heads * (NOPE + ROPE), NULL, heads * VALUE};
     float *latents = test_fill(width, -1, 1), *q = test_fill(m * a.ldq, -1, 1), *out = test_fill(m * a.ldo, 0, 1);
     uint16_t *codes = limit_buffer(rows * RANK * 2);
     for (size_t i = 0; i < rows * RANK; i++) {
@@ -105,11 +149,19 @@ static void bench_attention(test_exec *e, size_t keys, bool bf16, size_t m) {
     for (size_t i = 0; i < m; i++) {
         seen += (double)(keys - m + i + 1);
     }
-    double work = seen * HEADS * (double)(width + RANK) + (double)m * HEADS * (NOPE + VALUE) * RANK;
-    printf("attention of %zu over %zu keys, %s: %.2f ms, %.1f G multiply-adds/s = %.1f %% of registers alone (%.1f), "
-           "scratch %.2f MB a thread\n",
-           m, keys, bf16 ? "bf16" : "f32 ", t * 1e3, work / t * 1e-9, 100 * work / t / limit, limit * 1e-9,
-           1e-6 * (double)prg_attend_scratch(e->table, 1, &a, m));
+    double work = (seen * (double)(width + RANK) + (double)m * (NOPE + VALUE) * RANK) * (double)heads;
+    double bf16_rate, tiles;
+    other_rates(e->table, &bf16_rate, &tiles);
+    printf("%-9s %3zu over %5zu keys, %s: %7.2f ms, %4.0f GFLOP/s, cache at %4.1f GB/s; %3.0f %% of float32", model, m,
+           keys, bf16 ? "bf16" : "f32 ", t * 1e3, 2e-9 * work / t, 1e-9 * (double)(keys * width * size) / t,
+           100 * work / t / limit);
+    if (bf16_rate > 0) {
+        printf(", %3.0f %% of vdpbf16ps", 100 * work / t / bf16_rate / (double)threads);
+    }
+    if (tiles > 0) {
+        printf(", %2.0f %% of tiles", 100 * work / t / tiles / (double)threads);
+    }
+    printf("; scratch %.2f MB a thread\n", 1e-6 * (double)prg_attend_scratch(e->table, 1, &a, m));
     free(latents);
     free(q);
     free(out);
@@ -153,18 +205,24 @@ int main(int argc, char **argv) {
     kernels = argc > 2 ? argv[2] : "auto";
     const char *which = argc > 3 ? argv[3] : "all";
     bool all = strcmp(which, "all") == 0;
-    size_t keys = argc > 4 ? strtoul(argv[4], NULL, 10) : 32768;
+    const char *precision = argc > 4 ? argv[4] : "exact";
     test_exec e;
-    if (!test_exec_open(&e, kernels, threads)) {
+    if (!test_exec_open_as(&e, kernels, precision, threads)) {
         printf("%s: not on this processor\n", kernels);
         return 1;
     }
-    if (all || strcmp(which, "attention") == 0) {
-        for (int i = 0; i < 3; i++) {
-            bench_attention(&e, keys, false, 1);
-            bench_attention(&e, keys, true, 1);
+    static const struct {
+        const char *name;
+        size_t heads;
+    } models[] = {{"K3", 96}, {"K2", 64}, {"Moonlight", 16}};
+    for (size_t i = 0; i < 3 && (all || strcmp(which, "attention") == 0); i++) {
+        for (size_t j = 0; j < 4; j++) {
+            bench_attention(&e, models[i].name, models[i].heads, j < 2 ? 4096 : 32768, j % 2, 1);
         }
-        bench_attention(&e, 512, false, 512);
+    }
+    for (size_t i = 0; i < 3 && (all || strcmp(which, "prefill") == 0); i++) {
+        bench_attention(&e, models[i].name, models[i].heads, 512, false, 512);
+        bench_attention(&e, models[i].name, models[i].heads, 512, true, 512);
     }
     if (all || strcmp(which, "small") == 0) {
         bench_small(&e.exec);

@@ -512,7 +512,7 @@ INLINE void end(const perigee_attention_walk *w, size_t parts) {
         .name = "attention_" #precision_ "_amx_bf16",                                                                  \
         .isa = "amx_bf16",                                                                                             \
         .numerics = "amx bf16, " #parts " parts",                                                                      \
-        .row_tile = 1,                                                                                                 \
+        .row_tile = TILE,                                                                                              \
         .token_tile = 1,                                                                                               \
         .run.attention = {NULL, work_bytes_##precision_, begin_##precision_, walk_##precision_, end_##precision_}};
 
