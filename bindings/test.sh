@@ -1,5 +1,5 @@
 #!/bin/sh
-# Build and test one binding against the library in a build folder: test.sh generated|lua|go|rust BUILD WORK
+# Build and test one binding against the library in a build folder: test.sh generated|lua|go|rust|installed BUILD WORK
 # Leaves with 77, which CTest takes for "skipped", where the language's tools are missing.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -115,8 +115,83 @@ rust)
     cargo run --offline --release -q --example chat "$PERIGEE_TEXT_MODEL" Hello 8 > "$work/said"
     same_as_c
     ;;
+installed) # what -DPERIGEE_BINDINGS=ON installs, moved afterwards, with programs that know the installed copy alone
+    need swig lua5.4 go cargo pkg-config cmake ninja
+    rm -rf "$work/installed" "$work/staged" "$work/programs"
+    cmake -S "$here/.." -B "$work/build" -G Ninja -DPERIGEE_BINDINGS=ON -DPERIGEE_TESTS=OFF -DPERIGEE_TOOLS=OFF \
+        > "$work/log"
+    ninja -C "$work/build" >> "$work/log" || { tail -n 30 "$work/log"; exit 1; }
+    DESTDIR="$work/staged" cmake --install "$work/build" --prefix /opt/perigee >> "$work/log"
+    mv "$work/staged/opt/perigee" "$work/installed"
+    lib=$(dirname "$(find "$work/installed" -name libperigee.so)")
+    export PKG_CONFIG_PATH="$lib/pkgconfig" LD_LIBRARY_PATH="$lib"
+    model=$PERIGEE_FIXTURES/golden/kimi_k3
+    mkdir -p "$work/programs/go" "$work/programs/rust/src"
+    cd "$work/programs"
+    LUA_CPATH="$lib/lua/5.4/?.so" lua5.4 - "$model" > said.lua << 'END'
+local p = require "perigee"
+local s = p.Session(p.Model(p.Context(), arg[1]))
+print(p.argmax(s:decode { 1, 2, 3 }))
+END
+    cat > go/main.go << 'END'
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"perigee.example/perigee"
+)
+
+func main() {
+	model, err := perigee.Load(os.Args[1])
+	if err != nil {
+		panic(err)
+	}
+	session, err := model.NewSession()
+	if err != nil {
+		panic(err)
+	}
+	logits, err := session.Decode(context.Background(), []int32{1, 2, 3}, perigee.Last)
+	if err != nil {
+		panic(err)
+	}
+	id, err := perigee.Argmax(logits[0])
+	fmt.Println(id)
+}
+END
+    export GOFLAGS=-mod=mod GOPROXY=off GOSUMDB=off GOTOOLCHAIN=local CGO_ENABLED=1 GOCACHE="$build/bindings/go/cache"
+    (cd go && go mod init program 2> /dev/null &&
+        go mod edit -require perigee.example/perigee@v0.1.0 -replace "perigee.example/perigee=$work/installed/share/perigee/go" &&
+        go run . "$model") > said.go
+    cat > rust/Cargo.toml << END
+[package]
+name = "program"
+version = "0.1.0"
+edition = "2018"
+[dependencies]
+perigee = { path = "$work/installed/share/perigee/rust/perigee" }
+[workspace]
+END
+    cat > rust/src/main.rs << 'END'
+use perigee::{argmax, Context, Model, Session, Which};
+fn main() -> perigee::Result<()> {
+    let context = Context::new(None)?;
+    let model = Model::load(&context, std::env::args().nth(1).unwrap(), None)?;
+    let mut session = Session::new(&model, None)?;
+    println!("{}", argmax(session.decode(&[1, 2, 3], Which::Last)?.row(0))?);
+    Ok(())
+}
+END
+    CARGO_TARGET_DIR="$work/target" CARGO_NET_OFFLINE=true cargo run --offline -q --manifest-path rust/Cargo.toml "$model" > said.rust
+    LD_LIBRARY_PATH="$build" "$build/perigee" run "$model" --ids 1,2,3 --greedy 1 > said.c
+    for language in lua go rust; do
+        [ -s "said.$language" ] && cmp said.c "said.$language"
+    done
+    ;;
 *)
-    echo "usage: test.sh generated|lua|go|rust BUILD WORK" >&2
+    echo "usage: test.sh models|generated|lua|go|rust|installed BUILD WORK" >&2
     exit 2
     ;;
 esac

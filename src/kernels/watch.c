@@ -60,7 +60,6 @@ void prg_watch_free(prg_watch *watch) {
     prg_free(watch->allocator, watch);
 }
 
-/* Rows with their own functions are told from bare ones by what a closure stands for. */
 static void closure_called(ffi_cif *type, void *result, void **arguments, void *user) {
     prg_watched *f = user;
     (void)type;
