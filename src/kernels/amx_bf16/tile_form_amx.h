@@ -79,14 +79,24 @@ INLINE size_t rows_left(size_t end, size_t row) {
     return row >= end ? 0 : end - row < TILE ? end - row : TILE;
 }
 
-/* Lines that hold the codes of rows [2 i, 2 i + 2) of a pair of tiles, in a block. */
-INLINE void prefetch_rows(const uint8_t *codes, size_t row_bytes, size_t i) {
-#pragma GCC unroll 2
-    for (size_t r = 2 * i; r < 2 * i + 2; r++) {
-#pragma GCC unroll 16
-        for (size_t at = 0; at < BLOCK_STEPS * FORM_STEP_BYTES; at += 64) {
-            _mm_prefetch((const char *)codes + r * row_bytes + at, _MM_HINT_T1);
-        }
+/* Where two tiles of weights lie for each step of a block: decoded, or in the matrix itself. */
+typedef struct tile_weights {
+    const char *first, *second;
+    size_t row_bytes, step_bytes;
+} tile_weights;
+
+/* Codes that are needed later, and which rows of them are fetched meanwhile: some in each step, or they would hold up
+ * the loads of tiles. */
+typedef struct tile_ahead {
+    const char *codes; /* of the first row of a pair of tiles, and of a block */
+    size_t row_bytes, from, to;
+} tile_ahead;
+
+enum { LINE_STEPS = 64 / FORM_STEP_BYTES }; /* of a line of codes */
+
+INLINE void prefetch_step(const tile_ahead *ahead, size_t step) {
+    for (size_t r = ahead->from + step % LINE_STEPS; r < ahead->to; r += LINE_STEPS) {
+        _mm_prefetch(ahead->codes + r * ahead->row_bytes + step * FORM_STEP_BYTES, _MM_HINT_T1);
     }
 }
 
@@ -128,8 +138,8 @@ INLINE void gather_tokens(const char *packed, size_t bytes, const uint32_t *rows
 }
 
 /* One group: steps [g, last) of the block for a pair of tiles of weights and one or two of activations. */
-INLINE void group_tiles(const tile_scratch *s, size_t g, size_t last, const char *x0, const char *x1, int parts,
-                        bool two, float (*c)[TILE][TILE]) {
+INLINE void group_tiles(const tile_weights *a, size_t g, size_t last, const char *x0, const char *x1, int parts,
+                        bool two, const tile_ahead *ahead, float (*c)[TILE][TILE]) {
     _tile_zero(0);
     _tile_zero(2);
     if (two) {
@@ -137,8 +147,9 @@ INLINE void group_tiles(const tile_scratch *s, size_t g, size_t last, const char
         _tile_zero(3);
     }
     for (size_t i = g; i < last; i++) {
-        TILE_LOAD(4, s->weights[0][i], 64);
-        TILE_LOAD(5, s->weights[1][i], 64);
+        prefetch_step(ahead, i);
+        TILE_LOAD(4, a->first + i * a->step_bytes, a->row_bytes);
+        TILE_LOAD(5, a->second + i * a->step_bytes, a->row_bytes);
 #pragma GCC unroll 3
         for (int p = 0; p < parts; p++) {
             const size_t at = (i * (size_t)parts + (size_t)p) * TILE_BYTES;
@@ -170,11 +181,11 @@ INLINE void add_group(tile_scratch *s, size_t turn, size_t group, bool two, floa
 }
 
 /* A block of a pair of tiles of weights by one or two of activations; sums: four tiles. */
-INLINE void block_tiles(tile_scratch *s, size_t here, const char *x0, const char *x1, int parts, bool two,
-                        float *sums) {
+INLINE void block_tiles(tile_scratch *s, const tile_weights *a, size_t here, const char *x0, const char *x1, int parts,
+                        bool two, const tile_ahead *ahead, float *sums) {
     size_t turn = 0;
     for (size_t g = 0; g < here; g += FORM_GROUP, turn ^= 1) {
-        group_tiles(s, g, g + FORM_GROUP < here ? g + FORM_GROUP : here, x0, x1, parts, two, s->sums[turn]);
+        group_tiles(a, g, g + FORM_GROUP < here ? g + FORM_GROUP : here, x0, x1, parts, two, ahead, s->sums[turn]);
         if (g > 0) { /* the group before: its stores have reached the cache meanwhile */
             add_group(s, turn ^ 1, g / FORM_GROUP - 1, two, sums);
         }
@@ -235,12 +246,11 @@ INLINE void few_prepare(const few_job *job, size_t t) {
 
 /* Once for each line: some bytes ahead in the same rows, or in those of the next pair. */
 INLINE void few_prefetch(const few_job *job, size_t t) {
-    enum { TURNS = 64 / FORM_STEP_BYTES };
     const size_t row_bytes = job->w->row_bytes, at = t * FORM_STEP_BYTES + NEAR;
     const char *ahead = (const char *)job->w->codes + job->row * row_bytes + at +
-                        (at < row_bytes ? 0 : (PAIR - 1) * row_bytes) + t % TURNS * row_bytes;
+                        (at < row_bytes ? 0 : (PAIR - 1) * row_bytes) + t % LINE_STEPS * row_bytes;
 #pragma GCC unroll 32
-    for (size_t r = 0; r < PAIR; r += TURNS) {
+    for (size_t r = 0; r < PAIR; r += LINE_STEPS) {
         _mm_prefetch(ahead + r * row_bytes, _MM_HINT_T1);
     }
 }
@@ -351,31 +361,34 @@ INLINE void span_block(const tile_job *job, size_t row, size_t end, size_t first
         const size_t n0 = rows_left(end, r), n1 = rows_left(end, r + TILE);
         form_scales(w, r, n0, b, here, &s->scales[0]);
         form_scales(w, r + TILE, n1, b, here, &s->scales[1]);
-        for (size_t i = 0; i < here; i++) {
+        const char *codes = (const char *)w->codes + r * w->row_bytes + b * FORM_STEP_BYTES;
+        const bool plain = FORM_PLAIN && pairs <= FEW_PAIRS && n1 == TILE && (b + here) * STEP <= w->cols;
+        const tile_weights a = plain ? (tile_weights){codes, codes + TILE * w->row_bytes, w->row_bytes, FORM_STEP_BYTES}
+                                     : (tile_weights){s->weights[0][0], s->weights[1][0], 64, TILE_BYTES};
+        for (size_t i = 0; !plain && i < here; i++) {
             decode_tile(w, r, n0, b + i, i, &s->scales[0], s->weights[0][i]);
             decode_tile(w, r + TILE, n1, b + i, i, &s->scales[1], s->weights[1][i]);
         }
         const bool next_row = r + PAIR < end, next_block = b + BLOCK_STEPS < steps;
-        const uint8_t *next = (const uint8_t *)w->codes +
-                              (next_row     ? r + PAIR
-                               : next_block ? row
-                                            : end) *
-                                  w->row_bytes +
-                              (next_row     ? b
-                               : next_block ? b + BLOCK_STEPS
-                                            : 0) *
-                                  FORM_STEP_BYTES;
-        for (size_t p = 0, i = 0; p < pairs; p++) {
+        const char *next = (const char *)w->codes +
+                           (next_row     ? r + PAIR
+                            : next_block ? row
+                                         : end) *
+                               w->row_bytes +
+                           (next_row     ? b
+                            : next_block ? b + BLOCK_STEPS
+                                         : 0) *
+                               FORM_STEP_BYTES;
+        for (size_t p = 0; p < pairs; p++) {
             const size_t t = first + p * PAIR;
             const char *x = job->x + (t - first) / TILE * strip;
             float *sums = job->sums + ((r - row) / PAIR * pairs + p) * 4 * TILE * TILE;
-            for (; i < BLOCK_STEPS * (p + 1) / pairs; i++) {
-                prefetch_rows(next, w->row_bytes, i);
-            }
+            const tile_ahead ahead = {next, w->row_bytes, PAIR * p / pairs / LINE_STEPS * LINE_STEPS,
+                                      PAIR * (p + 1) / pairs / LINE_STEPS * LINE_STEPS};
             if (last - t > TILE) {
-                block_tiles(s, here, x, x + strip, parts, true, sums);
+                block_tiles(s, &a, here, x, x + strip, parts, true, &ahead, sums);
             } else {
-                block_tiles(s, here, x, x, parts, false, sums);
+                block_tiles(s, &a, here, x, x, parts, false, &ahead, sums);
             }
             for (size_t j = 0; b + BLOCK_STEPS >= steps && j < 4; j++) {
                 const size_t from = t + j % 2 * TILE, tokens = rows_left(last, from);

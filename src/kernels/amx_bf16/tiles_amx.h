@@ -17,6 +17,7 @@ enum {
     TILE = 16,          /* rows of weights, and rows of activations, of a tile */
     TILE_BYTES = 1024,  /* 16 rows of 32 values of bf16, or of 16 floats */
     PAIR = 2 * TILE,    /* rows of either that are worked on together */
+    FEW_PAIRS = 2,      /* of tiles of activations for which weights of bf16 are not copied */
     SPAN = 512,         /* rows of weights over which a block of activations stays in cache, a multiple of PAIR, */
     MOST_TOKENS = 384,  /* and as many rows of activations, of one part; fewer for more parts */
     MOST_FEW = 1 << 20, /* bytes of up to 16 rows of activations, all columns */
