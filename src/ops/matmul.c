@@ -17,6 +17,7 @@ enum {
     SIDE_FLOATS = 1 << 16, /* of a block of results on the side, at least BLOCK_ROWS rows of it */
     BLOCK_ROWS = 96,
     PACK_ALONE = 1 << 14,  /* floats that are packed faster than threads wake */
+    FEW_ROWS = 64,         /* of activations */
     ROUNDS = 5,            /* of parts that threads take, */
     LEAST_PART = 128 << 10 /* none smaller than this by its cost: what is read ahead at its end is read in vain */
 };
@@ -290,11 +291,13 @@ static double part_begin(const section *s, size_t part, size_t threads) {
     return begin + width * (double)(part % threads) / (double)threads;
 }
 
-/* Rounds whose parts are not too small. */
+/* Rounds whose parts are not too small. Each part of WEIGHTED goes over all activations again: many of them are not to
+ * be read often. */
 static size_t count_rounds(const section *s, size_t threads) {
+    const size_t most = s->kind == WEIGHTED && s->source_rows > FEW_ROWS ? 2 : ROUNDS;
     size_t rounds = 1;
     double width = 0.25;
-    while (threads > 1 && rounds < ROUNDS && s->cost * width >= (double)threads * LEAST_PART) {
+    while (threads > 1 && rounds < most && s->cost * width >= (double)threads * LEAST_PART) {
         width /= 2;
         rounds++;
     }
