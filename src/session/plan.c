@@ -8,7 +8,7 @@
 
 /* Scratch that an automatic chunk may take at a hidden width of 2,048; it grows with the square of the width, as
  * weights do. */
-static const size_t usual_scratch = (size_t)48 << 20;
+static const size_t usual_scratch = (size_t)57 << 20;
 enum { USUAL_HIDDEN = 2048, LONGEST_CHUNK = 512, SHORTEST_CHUNK = 32, HEAD_FLOATS = 1 << 20 };
 
 static size_t max(size_t a, size_t b) {

