@@ -30,7 +30,7 @@
     ROW(softmax, SOFTMAX, isa, features, priority, .softmax = {softmax, sigmoid, sigmoid_gate})                        \
     ROW(conv, SHORT_CONV, isa, features, priority, .conv = {conv})                                                     \
     ROW(kda, KDA, isa, features, priority, .kda = {kda})                                                               \
-    ROW(attention, ATTENTION, isa, features, priority, .attention = {attention})                                       \
+    ROW(attention, ATTENTION, isa, features, priority, .attention = {.tile = attention})                               \
     ROW(mix, RESIDUAL_MIX, isa, features, priority, .mix = {mix})
 
 #endif
