@@ -90,7 +90,8 @@ static perigee_status route(const prg_pass *pass, const prg_moe_weights *w, cons
     if (weight) {
         const perigee_matrix matrix = prg_store_matrix(pass->store, &w->router_gate);
         const prg_matmul_job job = {&matrix, 0, matrix.rows, {x, pass->hidden, m, pass->hidden, NULL}, logits, experts};
-        st = prg_matmul(exec, &job, 1, err);
+        /* of two experts with nearly one score, an error in the last places picks the other */
+        st = prg_matmul_exact(exec, &job, 1, err);
     }
     if (st == PERIGEE_OK) {
         prg_route(exec, &w->router, logits, m, chosen, weight);

@@ -408,12 +408,16 @@ static product *take_products(const prg_exec *exec, size_t n, perigee_error **er
     return products;
 }
 
-perigee_status prg_matmul(const prg_exec *exec, const prg_matmul_job *jobs, size_t n, perigee_error **err) {
+static perigee_status matmul(const prg_exec *exec, const prg_matmul_job *jobs, size_t n, bool exact,
+                             perigee_error **err) {
     const size_t mark = exec->scratch->used;
     product *products = take_products(exec, n, err);
     perigee_status status = products ? PERIGEE_OK : PERIGEE_E_INTERNAL;
     for (size_t i = 0; products && i < n; i++) {
         product_init(&products[i], exec, jobs[i].w, jobs[i].first, jobs[i].count, &jobs[i].x);
+        if (exact) {
+            products[i].form = prg_form_exact(exec->table, jobs[i].w->dtype);
+        }
     }
     for (size_t i = 0, count; status == PERIGEE_OK && i < n; i += count) {
         count = alike(products + i, NULL, n - i);
@@ -422,6 +426,14 @@ perigee_status prg_matmul(const prg_exec *exec, const prg_matmul_job *jobs, size
     }
     exec->scratch->used = mark;
     return status;
+}
+
+perigee_status prg_matmul(const prg_exec *exec, const prg_matmul_job *jobs, size_t n, perigee_error **err) {
+    return matmul(exec, jobs, n, false, err);
+}
+
+perigee_status prg_matmul_exact(const prg_exec *exec, const prg_matmul_job *jobs, size_t n, perigee_error **err) {
+    return matmul(exec, jobs, n, true, err);
 }
 
 /* Gate and up whose forms pack differently: one after the other. */
@@ -492,9 +504,11 @@ perigee_status prg_weighted_matmul(const prg_exec *exec, const prg_weighted_job 
 size_t prg_matmul_scratch(const prg_kernel_table *table, size_t threads, size_t n, size_t m, size_t k) {
     size_t packed = 0, each = 0;
     for (uint32_t dtype = PERIGEE_DTYPE_F32; prg_dtype_get(dtype); dtype++) {
-        const prg_form form = prg_form_of(table, dtype);
-        packed = prg_max(packed, m * packed_bytes(form, k));
-        each = prg_max(each, prg_form_scratch(form, m, k));
+        const prg_form forms[] = {prg_form_of(table, dtype), prg_form_exact(table, dtype)};
+        for (size_t i = 0; i < 2; i++) {
+            packed = prg_max(packed, m * packed_bytes(forms[i], k));
+            each = prg_max(each, prg_form_scratch(forms[i], m, k));
+        }
     }
     each += prg_scratch_bytes(side_floats(m), sizeof(float));
     return prg_scratch_bytes(2 * n, sizeof(product)) + prg_scratch_bytes(n, sizeof(source)) + packed +

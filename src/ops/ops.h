@@ -41,6 +41,9 @@ typedef struct prg_matmul_job {
 
 /* Jobs run as one section: no barrier but one after packing and one at the end. Jobs with the same x share packing. */
 perigee_status prg_matmul(const prg_exec *exec, const prg_matmul_job *jobs, size_t n, perigee_error **err);
+/* The same as exact as float32 in every precision: for small products that decide, where an error is not averaged out.
+ */
+perigee_status prg_matmul_exact(const prg_exec *exec, const prg_matmul_job *jobs, size_t n, perigee_error **err);
 
 typedef enum prg_activation { PRG_SILU, PRG_SITU } prg_activation;
 

@@ -31,6 +31,18 @@ static const perigee_kernel_row *own_row(const prg_kernel_table *table, uint32_t
     return best;
 }
 
+prg_form prg_form_exact(const prg_kernel_table *table, uint32_t dtype) {
+    prg_form form = prg_form_of(table, dtype);
+    if (form.row->precision != PERIGEE_PRECISION_EXACT) {
+        form.row = own_row(table, dtype);
+        form.decode = !form.row;
+        if (form.decode) {
+            form.row = own_row(table, PERIGEE_DTYPE_F32);
+        }
+    }
+    return form;
+}
+
 /* As prg_form_of() for products on any thread, where a HOST row can't be called. */
 static prg_form inner_form(const prg_kernel_table *table, uint32_t dtype) {
     prg_form form = prg_form_of(table, dtype);

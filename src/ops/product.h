@@ -15,6 +15,8 @@ typedef struct prg_form {
 } prg_form;
 
 prg_form prg_form_of(const prg_kernel_table *table, uint32_t dtype);
+/* The same with a row as exact as float32, whatever the precision of the table. */
+prg_form prg_form_exact(const prg_kernel_table *table, uint32_t dtype);
 
 /* Scratch of prg_form_run() for m rows of k activations; a multiple of 64. */
 size_t prg_form_scratch(prg_form form, size_t m, size_t k);
