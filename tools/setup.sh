@@ -6,7 +6,7 @@ set -eu
 
 build="ca-certificates check cmake gcc g++ libc6-dev libffi-dev libjansson-dev libopenblas-dev libpcre2-dev libutf8proc-dev
     libxxhash-dev libyajl-dev ninja-build pkg-config"
-check="abigail-tools binutils cargo clang-14 clang-format-14 doxygen golang-go libclang-rt-14-dev liblua5.4-dev llvm-14 lua5.4
+check="abigail-tools binutils cargo clang-14 clang-format-14 doxygen golang-go libclang-rt-14-dev liblua5.4-dev llvm-14 lua5.4 make
     rustc swig"
 # asked for by `tools/check.sh tidy`, `tools/check.sh valgrind` and `tools/aarch64.sh`
 deep="clang-tidy-14 gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user valgrind"

@@ -1,4 +1,5 @@
 /* What makes a row of a plugin or a host acceptable. */
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +10,8 @@
 
 enum {
     FIRST_VERSION_SIZE = offsetof(perigee_kernel_row, function),
-    SIZE_MOST = 4096 /* of a row of any version to come: more is no size but garbage */
+    SIZE_MOST = 4096, /* of a row of any version to come: more is no size but garbage */
+    TILE_MOST = 65536 /* far beyond any tile, and no product of two overflows */
 };
 
 static const char *const op_names[] = {
@@ -34,7 +36,8 @@ static bool reads_weights(uint32_t op) {
 
 /* What is known of a row that may be of an older or a newer version. */
 static const char *copy_known(const perigee_kernel_row *from, perigee_kernel_row *out) {
-    if (!from || from->struct_size < FIRST_VERSION_SIZE || from->struct_size > SIZE_MOST) {
+    if (!from || from->struct_size > SIZE_MOST ||
+        (from->struct_size < sizeof *out && from->struct_size != FIRST_VERSION_SIZE)) {
         return "struct_size is that of no version";
     }
     const unsigned char *bytes = (const unsigned char *)from;
@@ -67,8 +70,14 @@ static const char *check_words(const perigee_kernel_row *row) {
     if (!row->name || !row->isa || !row->numerics) {
         return "a name is missing";
     }
-    if (row->error_bound < 0 || row->error_bound != row->error_bound) {
+    if (!(row->error_bound >= 0 && row->error_bound <= DBL_MAX)) {
         return "its error bound is not a number";
+    }
+    if (row->row_tile > TILE_MOST || row->token_tile > TILE_MOST) {
+        return "row_tile or token_tile is no size of a tile";
+    }
+    if (row->flags & ~(uint32_t)(PERIGEE_KERNEL_NONDETERMINISTIC | PERIGEE_KERNEL_HOST)) {
+        return "it sets a flag that this version of the library doesn't know";
     }
     return row->flags & PERIGEE_KERNEL_HOST && row->op != PERIGEE_OP_MATMUL
                ? "only a product can run on the calling thread"

@@ -8,7 +8,7 @@ enum { INNER_BYTES = 12 << 20, USUAL_HIDDEN = 2048, LEAST_ROWS = 64 };
 static size_t most_rows(size_t m, size_t hidden, size_t inner) {
     const double wide = hidden > USUAL_HIDDEN ? (double)hidden / USUAL_HIDDEN : 1;
     const double fit = INNER_BYTES / sizeof(float) * wide * wide / (double)(inner > 0 ? inner : 1);
-    if (fit >= (double)m) {
+    if (fit >= (double)m + LEAST_ROWS) { /* rounded down it still holds m: fewer rows never get a larger tile */
         return m;
     }
     const size_t rows = fit < LEAST_ROWS ? LEAST_ROWS : (size_t)fit & ~(size_t)(LEAST_ROWS - 1);

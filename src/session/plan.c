@@ -157,7 +157,7 @@ perigee_status prg_session_plan_make(const prg_config *config, const prg_kernel_
                        plan.context * sizeof(int32_t) + blocks * (sizeof(prg_cache_block *) + sizeof(void *)) +
                        (size_t)config->vocabulary * sizeof(float);
     plan.scratch_bytes = prg_pass_scratch(config, table, threads, plan.chunk, 1);
-    if (plan.chunk < plan.context) {
+    if (plan.context > 1) { /* a batch or a trace cuts even a step that is no longer than a chunk */
         plan.scratch_bytes += prg_scratch_bytes(plan.kda_layers * plan.kda_floats, sizeof(float));
     }
     *out = plan;

@@ -177,5 +177,29 @@ START_TEST(one_that_fails_takes_nobody_along) {
 }
 END_TEST
 
-PRG_SUITE("batch", setup, teardown, each_as_alone, weights_are_read_once, what_is_refused,
+/* A pass takes what one session wants and a part of the next's, whose rest comes in a pass of its own. */
+START_TEST(a_step_cut_by_its_company) {
+    static const char *const names[] = {"kimi_k3", "kimi_linear", "moonlight"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        golden g = golden_read(names[i]);
+        perigee_model *model = golden_model(context, names[i], NULL);
+        perigee_session *a = golden_session(model, "context=2 chunk=2"),
+                        *b = golden_session(model, "context=2 chunk=2");
+        perigee_session *alone = golden_session(model, NULL);
+        perigee_batch_item items[] = {item(a, g.ids, 1, PERIGEE_LOGITS_LAST), item(b, g.ids, 2, PERIGEE_LOGITS_LAST)};
+        perigee_error *err = NULL;
+        golden_ok(perigee_decode_batch(items, 2, NULL, &err), err);
+        ck_assert_int_eq(items[1].status, PERIGEE_OK);
+        const float *base = golden_step(alone, g.ids, 2, PERIGEE_LOGITS_LAST);
+        same_rows(items[1].logits, base, g.vocabulary, names[i], 1);
+        perigee_session_free(a);
+        perigee_session_free(b);
+        perigee_session_free(alone);
+        perigee_model_free(model);
+        free(g.file);
+    }
+}
+END_TEST
+
+PRG_SUITE("batch", setup, teardown, each_as_alone, a_step_cut_by_its_company, weights_are_read_once, what_is_refused,
           one_that_fails_takes_nobody_along)

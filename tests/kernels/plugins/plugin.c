@@ -1,4 +1,5 @@
 /* One source for several plugins; which one is a macro of the build: PLUGIN_GOOD, or what is bad about it. */
+#include <math.h>
 #include <string.h>
 
 #include "perigee/sys/kernel.h"
@@ -118,6 +119,14 @@ int32_t perigee_kernel_plugin(const perigee_kernel_registry *registry) {
     row->op = 31;
 #elif defined(PLUGIN_DTYPE)
     row->dtype = 63;
+#elif defined(PLUGIN_PART)
+    row->struct_size = sizeof *row - 4;
+#elif defined(PLUGIN_TILE)
+    row->row_tile = SIZE_MAX;
+#elif defined(PLUGIN_BOUND)
+    row->error_bound = INFINITY;
+#elif defined(PLUGIN_FLAG)
+    row->flags = 128;
 #elif defined(PLUGIN_NAMELESS)
     row->name = NULL;
 #elif defined(PLUGIN_HOST)
