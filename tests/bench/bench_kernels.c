@@ -31,6 +31,9 @@ static limits measure(void) {
     const uint64_t features = prg_cpu_features();
     if (features & PERIGEE_CPU_AVX512) {
         l.f32 = limit_f32();
+    } else if (features & PERIGEE_CPU_AVX2) {
+        l.f32 = limit_f32_avx2();
+        l.int8 = limit_int8_avx2();
     }
     if (features & PERIGEE_CPU_AVX512_BF16) {
         l.bf16 = limit_bf16();

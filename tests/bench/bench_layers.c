@@ -27,7 +27,10 @@ static double now(void) {
 /* Multiply-adds a second of one thread on registers alone, for the widest vectors of the set. */
 static double rate(void) {
 #if defined(__x86_64__)
-    return __builtin_cpu_supports("avx512f") ? limit_f32() / (strcmp(kernels, "avx2") == 0 ? 2 : 1) : 0;
+    if (__builtin_cpu_supports("avx512f") && strcmp(kernels, "avx2") != 0) {
+        return limit_f32();
+    }
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? limit_f32_avx2() : 0;
 #else
     return 0;
 #endif

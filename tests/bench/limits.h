@@ -97,6 +97,29 @@ LIMIT_RATE(limit_f32, "vfmadd231ps", 16)
 LIMIT_RATE(limit_bf16, "vdpbf16ps", 32)
 LIMIT_RATE(limit_int8, "vpdpbusd", 64)
 
+/* The same of AVX2, whose int8 product is three operations: pairs of bytes, pairs of pairs, their sum. */
+#define LIMIT_FMA_YMM(to) "vfmadd231ps %%ymm0, %%ymm1, %%ymm" #to "\n"
+#define LIMIT_INT8_YMM(to)                                                                                             \
+    "vpmaddubsw %%ymm0, %%ymm1, %%ymm3\nvpmaddwd %%ymm1, %%ymm3, %%ymm3\nvpaddd %%ymm3, %%ymm" #to ", %%ymm" #to "\n"
+#define LIMIT_RATE_YMM(name, LINE, each)                                                                               \
+    __attribute__((noinline, unused)) static double name(void) {                                                       \
+        double best = 1e9;                                                                                             \
+        for (int i = 0; i < 5; i++) {                                                                                  \
+            long n = 1000000;                                                                                          \
+            const double begin = limit_seconds();                                                                      \
+            __asm__ volatile("vpxor %%ymm0, %%ymm0, %%ymm0\nvpxor %%ymm1, %%ymm1, %%ymm1\n1:\n" LINE(4) LINE(5)        \
+                                 LINE(6) LINE(7) LINE(8) LINE(9) LINE(10) LINE(11) LINE(12) LINE(13) LINE(14)          \
+                                     LINE(15) "dec %0\njnz 1b\n"                                                       \
+                             : "+r"(n)::"ymm0", "ymm1", "ymm3", "ymm4", "ymm5", "ymm6", "ymm7", "ymm8", "ymm9",        \
+                               "ymm10", "ymm11", "ymm12", "ymm13", "ymm14", "ymm15", "cc");                            \
+            const double seconds = limit_seconds() - begin;                                                            \
+            best = seconds < best ? seconds : best;                                                                    \
+        }                                                                                                              \
+        return 1000000.0 * 12 * (each) / best;                                                                         \
+    }
+LIMIT_RATE_YMM(limit_f32_avx2, LIMIT_FMA_YMM, 8)
+LIMIT_RATE_YMM(limit_int8_avx2, LIMIT_INT8_YMM, 32)
+
 #define LIMIT_TILES(op)                                                                                                \
     "1:\n" op " %%tmm6, %%tmm4, %%tmm0\n" op " %%tmm7, %%tmm4, %%tmm1\n" op " %%tmm6, %%tmm5, %%tmm2\n" op             \
     " %%tmm7, %%tmm5, %%tmm3\ndec %0\njnz 1b\n"
