@@ -1,145 +1,281 @@
-/* Block formats by activations in int8 parts. A row of weights is unpacked once, a lane being a group; then each row of
- * activations goes over it. Products of bytes are summed in pairs of 16 bits: those of Q8_0 are taken with their signs,
- * because 255 * 127 * 2 would not fit. */
-#include <immintrin.h>
-
-#include "kernels/int8_parts.h"
+/* Block formats by activations in int8 parts, a lane being a group.
+ *
+ * Products of bytes are summed in pairs to 16 bits, and there as far as they fit: all 8 of a lane for INT4
+ * (8 * 2 * 15 * 127), 4 for MXFP4 (4 * 2 * 24 * 127), none for Q8_0, whose products are taken with their signs because
+ * 255 * 127 * 2 would not fit. One row of activations reads codes as one linear stream and keeps them in registers. For
+ * more, blocks of a few rows and superblocks are unpacked into a panel that stays in the nearest cache, and tiles of
+ * outputs go over it; their running sums wait in memory between blocks. */
+#include "kernels/avx2/parts_avx2.h"
 #include "kernels/parts_rows.h"
 
-#define INLINE static inline __attribute__((always_inline))
+enum {
+    PANEL_ROWS = 8,
+    PANEL_SUPERS = 4,
+    ROWS = 2, /* of a tile */
+    TOKENS = 2,
+    CHUNK = 128, /* rows of activations whose sums wait at a time */
+    FAR = 4096,
+    FAR_SCALES = 256
+};
 
-typedef enum form { FORM_MXFP4, FORM_INT4, FORM_Q8_0 } form;
-
-typedef struct row_block {
+typedef struct panel_block {
     uint8_t q[PRG_SUPER];
     float scale[PRG_GROUPS];
-} row_block;
+} panel_block;
+
+typedef struct panel {
+    panel_block blocks[PANEL_ROWS][PANEL_SUPERS];
+    float sums[][PANEL_ROWS][PRG_GROUPS];
+} panel;
 
 static size_t scratch_bytes(size_t m, size_t k) {
-    (void)m;
-    return prg_super_count(k) * sizeof(row_block);
+    (void)k;
+    return m <= 1 ? 0 : sizeof(panel) + (m < CHUNK ? m : CHUNK) * PANEL_ROWS * PRG_GROUPS * sizeof(float);
 }
 
-INLINE size_t code_bytes(form f, size_t cols) {
-    return f == FORM_Q8_0 ? cols : (cols + 1) / 2;
+INLINE __m256i pairs(__m256i codes, const void *q) {
+    return _mm256_maddubs_epi16(codes, _mm256_load_si256(q));
 }
 
-/* Codes of 512 columns, vector j half h being groups 8h ... 8h + 7. */
-INLINE void unpack_codes(form f, const uint8_t *codes, uint8_t *out) {
-    const int stride = f == FORM_Q8_0 ? 8 : 4; /* dwords of a group */
-    const __m256i groups = _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(stride));
-    const __m256i nibble = _mm256_set1_epi8(15);
-    /* 2 E2M1 + 12 */
-    const __m256i table =
-        _mm256_broadcastsi128_si256(_mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
-    for (int half = 0; half < 2; half++) {
-        for (int j = 0; j < stride; j++) {
-            const void *from = codes + half * 8 * stride * 4 + j * 4;
-            const __m256i words = _mm256_i32gather_epi32((const int *)from, groups, 4);
-            if (f == FORM_Q8_0) {
-                _mm256_store_si256((void *)(out + j * 64 + half * 32), words);
-                continue;
-            }
-            __m256i low = _mm256_and_si256(words, nibble);
-            __m256i high = _mm256_and_si256(_mm256_srli_epi16(words, 4), nibble);
-            if (f == FORM_MXFP4) {
-                low = _mm256_shuffle_epi8(table, low);
-                high = _mm256_shuffle_epi8(table, high);
-            }
-            _mm256_store_si256((void *)(out + (2 * j) * 64 + half * 32), low);
-            _mm256_store_si256((void *)(out + (2 * j + 1) * 64 + half * 32), high);
-        }
-    }
+INLINE __m256i wider(__m256i halves) {
+    return _mm256_madd_epi16(halves, _mm256_set1_epi16(1));
 }
 
-/* `n` scales; the rest are zero. Byte 0 of E8M0 is a subnormal, 255 is NaN. */
-INLINE void unpack_scales(form f, int wide, const uint8_t *scales, size_t n, float *out) {
-    for (size_t g = 0; g < PRG_GROUPS; g++) {
-        uint16_t half = 0;
-        uint32_t bits = 0;
-        if (g >= n) {
-            out[g] = 0;
-        } else if (f == FORM_MXFP4) {
-            bits = scales[g] == 255 ? 0x7fc00000u : scales[g] == 0 ? 0x00400000u : (uint32_t)scales[g] << 23;
-            memcpy(&out[g], &bits, 4);
-        } else if (wide) {
-            memcpy(&out[g], scales + g * 4, 4);
-        } else {
-            memcpy(&half, scales + g * 2, 2);
-            bits = (uint32_t)half << 16;
-            memcpy(&out[g], &bits, 4);
-            if (f == FORM_Q8_0) {
-                out[g] = _cvtsh_ss(half);
-            }
-        }
-    }
-}
-
-INLINE void unpack_row(form f, int wide, const perigee_matrix *w, size_t row, row_block *out) {
-    const uint8_t *codes = (const uint8_t *)w->codes + row * w->row_bytes;
-    const uint8_t *scales = (const uint8_t *)w->scales + row * w->scale_row_bytes;
-    const size_t scale_bytes = f == FORM_MXFP4 ? 1 : wide ? 4 : 2;
-    for (size_t b = 0; b < prg_super_count(w->cols); b++, out++) {
-        const size_t left = w->cols - b * PRG_SUPER;
-        const uint8_t *from = codes + b * code_bytes(f, PRG_SUPER);
-        uint8_t copy[PRG_SUPER];
-        for (size_t i = 0; i < code_bytes(f, PRG_SUPER); i += 64) {
-            _mm_prefetch((const char *)from + 4096 + i, _MM_HINT_T1);
-        }
-        if (left < PRG_SUPER) {
-            memset(copy, 0, sizeof copy);
-            memcpy(copy, from, code_bytes(f, left));
-            from = copy;
-        }
-        unpack_codes(f, from, out->q);
-        const size_t groups = left < PRG_SUPER ? (left + PRG_GROUP - 1) / PRG_GROUP : PRG_GROUPS;
-        unpack_scales(f, wide, scales + b * PRG_GROUPS * scale_bytes, groups, out->scale);
-    }
-}
-
-INLINE __m256i dot_8(form f, __m256i sum, const uint8_t *codes, const int8_t *q) {
-    __m256i u = _mm256_load_si256((const void *)codes), s = _mm256_load_si256((const void *)q);
+/* The integer dots of half a superblock, of lanes. */
+INLINE __m256i dots(form f, const __m256i codes[8], const int8_t *q, const int32_t *start) {
+    __m256i part[2];
     if (f == FORM_Q8_0) {
-        s = _mm256_sign_epi8(s, u);
-        u = _mm256_abs_epi8(u);
+#pragma GCC unroll 2
+        for (int h = 0; h < 2; h++) {
+            part[h] = _mm256_setzero_si256();
+#pragma GCC unroll 4
+            for (int j = h * 4; j < h * 4 + 4; j++) {
+                const __m256i s = _mm256_sign_epi8(_mm256_load_si256((const void *)(q + j * 32)), codes[j]);
+                part[h] = _mm256_add_epi32(part[h], wider(_mm256_maddubs_epi16(_mm256_abs_epi8(codes[j]), s)));
+            }
+        }
+        return _mm256_add_epi32(_mm256_blend_epi32(part[0], part[1], 0xf0),
+                                _mm256_permute2x128_si256(part[0], part[1], 0x21));
     }
-    return _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(u, s), _mm256_set1_epi16(1)));
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; h++) {
+        part[h] = pairs(codes[h * 4], q + h * 4 * 32);
+#pragma GCC unroll 3
+        for (int j = h * 4 + 1; j < h * 4 + 4; j++) {
+            part[h] = _mm256_add_epi16(part[h], pairs(codes[j], q + j * 32));
+        }
+    }
+    const __m256i from = _mm256_load_si256((const void *)start);
+    if (f == FORM_INT4) {
+        return _mm256_add_epi32(wider(_mm256_add_epi16(part[0], part[1])), from);
+    }
+    return _mm256_add_epi32(_mm256_add_epi32(wider(part[0]), from), wider(part[1]));
 }
 
-INLINE float output(form f, const row_block *w, const prg_part_block *x, size_t supers, int parts) {
-    __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-    for (size_t b = 0; b < supers; b++, w++) {
-        for (int p = 0; p < parts; p++, x++) {
+INLINE __m256 scaled(__m256 sum, __m256i dot, __m256 w, __m256 x) {
+    return _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot), _mm256_mul_ps(w, x), sum);
+}
+
+INLINE float one_row(form f, int wide, const uint8_t *codes, const uint8_t *scales, size_t k, const prg_part_block *x,
+                     int parts) {
+    __m256 sums[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    for (size_t b = 0; b < prg_super_count(k); b++, x += parts) {
+        superblock s;
+        find_superblock(f, wide, codes, scales, k, b, &s);
+        for (size_t i = 0; i < code_bytes(f, PRG_SUPER); i += 64) {
+            _mm_prefetch((const char *)s.codes + FAR + i, _MM_HINT_T1);
+        }
+        _mm_prefetch((const char *)s.scales + FAR_SCALES, _MM_HINT_T1);
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; half++) {
+            __m256i v[8];
+            load_codes(f, s.codes + (size_t)half * code_bytes(f, HALF), v);
+            const __m256 scale = load_scales(f, wide, s.scales + (size_t)half * HALF_GROUPS * scale_bytes(f, wide));
+#pragma GCC unroll 3
+            for (int p = 0; p < parts; p++) {
+                sums[half] = scaled(sums[half], dots(f, v, x[p].q + half * HALF, x[p].start + half * HALF_GROUPS),
+                                    scale, _mm256_load_ps(x[p].scale + half * HALF_GROUPS));
+            }
+        }
+    }
+    return tree(f, sums[0], sums[1]);
+}
+
+/* Superblocks from ... from + supers - 1 of n rows. What the next panel takes is fetched ahead. */
+INLINE void fill_panel(form f, int wide, const perigee_matrix *w, size_t first, size_t n, size_t from, size_t supers,
+                       panel *out) {
+    for (size_t r = 0; r < n; r++) {
+        const uint8_t *codes = (const uint8_t *)w->codes + (first + r) * w->row_bytes;
+        const uint8_t *scales = (const uint8_t *)w->scales + (first + r) * w->scale_row_bytes;
+        for (size_t b = 0; b < supers; b++) {
+            superblock s;
+            find_superblock(f, wide, codes, scales, w->cols, from + b, &s);
+            for (size_t i = 0; i < code_bytes(f, PRG_SUPER); i += 64) {
+                _mm_prefetch((const char *)codes + PANEL_ROWS * w->row_bytes + (from + b) * code_bytes(f, PRG_SUPER) +
+                                 i,
+                             _MM_HINT_T1);
+            }
+            panel_block *to = &out->blocks[r][b];
 #pragma GCC unroll 2
             for (int half = 0; half < 2; half++) {
-                __m256i dot =
-                    f == FORM_Q8_0 ? _mm256_setzero_si256() : _mm256_load_si256((const void *)(x->start + half * 8));
+                __m256i v[8];
+                load_codes(f, s.codes + (size_t)half * code_bytes(f, HALF), v);
 #pragma GCC unroll 8
                 for (int j = 0; j < 8; j++) {
-                    dot = dot_8(f, dot, w->q + j * 64 + half * 32, x->q + j * 64 + half * 32);
+                    _mm256_store_si256((void *)(to->q + half * HALF + j * 32), v[j]);
                 }
-                const __m256 scale =
-                    _mm256_mul_ps(_mm256_load_ps(w->scale + half * 8), _mm256_load_ps(x->scale + half * 8));
-                sum[half] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot), scale, sum[half]);
+                _mm256_store_ps(to->scale + half * HALF_GROUPS,
+                                load_scales(f, wide, s.scales + (size_t)half * HALF_GROUPS * scale_bytes(f, wide)));
             }
         }
     }
-    const __m256 eight = _mm256_add_ps(sum[0], sum[1]);
-    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+
+/* Vector j of ROWS x T products, added to what 16 bits hold, or for Q8_0 32. */
+INLINE void tile_step(form f, const uint8_t *const *w, const int8_t *const *q, int j, int T, bool begin, __m256i *sum) {
+    __m256i v[ROWS], size[ROWS];
+#pragma GCC unroll 2
+    for (int r = 0; r < ROWS; r++) {
+        v[r] = _mm256_load_si256((const void *)(w[r] + j * 32));
+        size[r] = f == FORM_Q8_0 ? _mm256_abs_epi8(v[r]) : v[r];
+    }
+#pragma GCC unroll 3
+    for (int t = 0; t < T; t++) {
+        const __m256i x = _mm256_load_si256((const void *)(q[t] + j * 32));
+#pragma GCC unroll 2
+        for (int r = 0; r < ROWS; r++) {
+            __m256i *to = &sum[r * T + t];
+            if (f == FORM_Q8_0) {
+                const __m256i product = wider(_mm256_maddubs_epi16(size[r], _mm256_sign_epi8(x, v[r])));
+                *to = begin ? product : _mm256_add_epi32(*to, product);
+            } else {
+                const __m256i product = _mm256_maddubs_epi16(v[r], x);
+                *to = begin ? product : _mm256_add_epi16(*to, product);
+            }
+        }
+    }
+}
+
+INLINE void tile_dots(form f, const uint8_t *const *w, const int8_t *const *q, const int32_t *const *start, int T,
+                      __m256i *dot) {
+    __m256i part[2][ROWS * TOKENS];
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; h++) {
+        const int into = f == FORM_INT4 ? 0 : h;
+#pragma GCC unroll 4
+        for (int j = h * 4; j < h * 4 + 4; j++) {
+            tile_step(f, w, q, j, T, j == into * 4, part[into]);
+        }
+#pragma GCC unroll 4
+        for (int i = 0; i < ROWS * T; i++) {
+            if (f == FORM_MXFP4) {
+                part[h][i] = wider(part[h][i]);
+            }
+        }
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < ROWS * T; i++) {
+        if (f == FORM_Q8_0) {
+            dot[i] = _mm256_add_epi32(_mm256_blend_epi32(part[0][i], part[1][i], 0xf0),
+                                      _mm256_permute2x128_si256(part[0][i], part[1][i], 0x21));
+        } else {
+            const __m256i from = _mm256_load_si256((const void *)start[i % T]);
+            dot[i] =
+                _mm256_add_epi32(f == FORM_INT4 ? wider(part[0][i]) : _mm256_add_epi32(part[0][i], part[1][i]), from);
+        }
+    }
+}
+
+/* Superblocks of a panel for rows r ... r + ROWS - 1 and T rows of activations. */
+INLINE void tile(form f, panel *w, size_t r, size_t t, size_t supers, int parts, bool begin,
+                 const prg_part_block *const *x, int T) {
+#pragma GCC unroll 1
+    for (int half = 0; half < 2; half++) {
+        __m256 sum[ROWS * TOKENS];
+#pragma GCC unroll 4
+        for (int i = 0; i < ROWS * T; i++) {
+            const float *from = w->sums[t + (size_t)(i % T)][r + (size_t)(i / T)] + half * HALF_GROUPS;
+            sum[i] = begin ? _mm256_setzero_ps() : _mm256_load_ps(from);
+        }
+        for (size_t b = 0; b < supers; b++) {
+#pragma GCC unroll 1
+            for (int p = 0; p < parts; p++) {
+                const size_t at = b * (size_t)parts + (size_t)p;
+                const uint8_t *codes[ROWS];
+                const int8_t *q[TOKENS];
+                const int32_t *start[TOKENS];
+                __m256i dot[ROWS * TOKENS];
+#pragma GCC unroll 2
+                for (size_t i = 0; i < ROWS; i++) {
+                    codes[i] = w->blocks[r + i][b].q + half * HALF;
+                }
+#pragma GCC unroll 3
+                for (int i = 0; i < T; i++) {
+                    q[i] = x[i][at].q + half * HALF;
+                    start[i] = x[i][at].start + half * HALF_GROUPS;
+                }
+                tile_dots(f, codes, q, start, T, dot);
+#pragma GCC unroll 4
+                for (int i = 0; i < ROWS * T; i++) {
+                    sum[i] = scaled(sum[i], dot[i],
+                                    _mm256_load_ps(w->blocks[r + (size_t)(i / T)][b].scale + half * HALF_GROUPS),
+                                    _mm256_load_ps(x[i % T][at].scale + half * HALF_GROUPS));
+                }
+            }
+        }
+#pragma GCC unroll 4
+        for (int i = 0; i < ROWS * T; i++) {
+            _mm256_store_ps(w->sums[t + (size_t)(i % T)][r + (size_t)(i / T)] + half * HALF_GROUPS, sum[i]);
+        }
+    }
+}
+
+/* Rows 0 ... n - 1 of a panel by rows t0 ... t0 + m - 1 of activations. */
+INLINE void panel_products(form f, int parts, panel *w, size_t n, size_t from, size_t supers, size_t blocks,
+                           const prg_part_block *packed, const uint32_t *rows, size_t t0, size_t m) {
+    for (size_t t = 0; t < m; t += TOKENS) {
+        const prg_part_block *x[TOKENS];
+        for (size_t i = 0; i < TOKENS && t + i < m; i++) {
+            x[i] = packed + (rows ? rows[t0 + t + i] : t0 + t + i) * blocks + from * (size_t)parts;
+        }
+        for (size_t r = 0; r < n; r += ROWS) {
+            if (m - t >= TOKENS) {
+                tile(f, w, r, t, supers, parts, from == 0, x, TOKENS);
+            } else {
+                tile(f, w, r, t, supers, parts, from == 0, x, 1);
+            }
+        }
+    }
 }
 
 INLINE void multiply(form f, int parts, const perigee_matrix *w, size_t first, size_t count, const void *packed,
                      const uint32_t *rows, size_t m, float *y, size_t ldy, void *scratch) {
-    const size_t supers = prg_super_count(w->cols);
+    const size_t all = prg_super_count(w->cols), blocks = all * (size_t)parts;
     const int wide = f == FORM_Q8_0 && w->scale_dtype == PERIGEE_DTYPE_F32;
-    row_block *row = scratch;
-    for (size_t r = 0; r < count; r++) {
-        unpack_row(f, wide, w, first + r, row);
-        for (size_t t = 0; t < m; t++) {
-            const prg_part_block *x = (const prg_part_block *)packed + (rows ? rows[t] : t) * supers * (size_t)parts;
-            y[t * ldy + r] = output(f, row, x, supers, parts);
+    if (m == 1) {
+        const prg_part_block *x = (const prg_part_block *)packed + (rows ? rows[0] : 0) * blocks;
+        for (size_t r = 0; r < count; r++) {
+            y[r] = one_row(f, wide, (const uint8_t *)w->codes + (first + r) * w->row_bytes,
+                           (const uint8_t *)w->scales + (first + r) * w->scale_row_bytes, w->cols, x, parts);
+        }
+        return;
+    }
+    panel *side = scratch;
+    for (size_t t0 = 0; t0 < m; t0 += CHUNK) {
+        const size_t tokens = m - t0 < CHUNK ? m - t0 : CHUNK;
+        for (size_t r = 0; r < count; r += PANEL_ROWS) {
+            const size_t n = count - r < PANEL_ROWS ? count - r : PANEL_ROWS;
+            for (size_t b = 0; b < all; b += PANEL_SUPERS) {
+                const size_t supers = all - b < PANEL_SUPERS ? all - b : PANEL_SUPERS;
+                fill_panel(f, wide, w, first + r, n, b, supers, side);
+                panel_products(f, parts, side, n, b, supers, blocks, packed, rows, t0, tokens);
+            }
+            for (size_t t = 0; t < tokens; t++) {
+                for (size_t i = 0; i < n; i++) {
+                    const float *sums = side->sums[t][i];
+                    y[(t0 + t) * ldy + r + i] = tree(f, _mm256_load_ps(sums), _mm256_load_ps(sums + HALF_GROUPS));
+                }
+            }
         }
     }
 }
@@ -149,12 +285,12 @@ INLINE void multiply(form f, int parts, const perigee_matrix *w, size_t first, s
         return prg_parts_packed_bytes(k, parts);                                                                       \
     }                                                                                                                  \
     static void pack_##type##_##precision(const float *x, size_t ldx, size_t m, size_t k, void *packed) {              \
-        prg_parts_pack(x, ldx, m, k, order, offset, factor, parts, packed);                                            \
+        pack_rows(FORM_##TYPE, x, ldx, m, k, offset, factor, parts, packed);                                           \
     }                                                                                                                  \
     static void multiply_##type##_##precision(const perigee_matrix *w, size_t first, size_t count, const void *packed, \
                                               const uint32_t *rows, size_t m, float *y, size_t ldy, void *scratch) {   \
         multiply(FORM_##TYPE, parts, w, first, count, packed, rows, m, y, ldy, scratch);                               \
     }                                                                                                                  \
-    PRG_PARTS_ROW(type, TYPE, precision, PRECISION, parts, bound, avx2, PERIGEE_CPU_AVX2, 100, 1, 1)
+    PRG_PARTS_ROW(type, TYPE, precision, PRECISION, parts, bound, avx2, PERIGEE_CPU_AVX2, 100, PANEL_ROWS, TOKENS)
 #include "kernels/parts_formats.def"
 #undef PRG_PARTS_FORMAT
