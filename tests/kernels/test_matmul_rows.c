@@ -174,6 +174,9 @@ START_TEST(rows_compute_what_they_say) {
         if (prg_dtype_get(row->dtype)->scale_cols != 32) {
             check_shape(row, 130, 2080, 101); /* several panels, blocks of K and chunks of tokens */
             check_shape(row, 259, 1100, 3);
+            for (size_t m = 1; m <= 40; m++) {
+                check_shape(row, 29, 417, m);
+            }
         } else {
             check_shape(row, 30, 1100, 11); /* three superblocks */
         }
@@ -257,6 +260,61 @@ START_TEST(hard_blocks_are_within_bounds) {
                                              row->dtype == PERIGEE_DTYPE_Q8_0)) {
             check_hard(row, 1024, 1);
             check_hard(row, 1600, 6);
+        }
+    }
+}
+END_TEST
+
+/* All codes of FP8 under scales of every size, as if they were decoded first; an output is no number where its row
+ * holds a code that is none. */
+static void check_codes(const perigee_kernel_row *row, const perigee_kernel_row *decoded, size_t k, size_t m) {
+    enum { ROWS = 259 };
+    static const float sizes[] = {1, -0.01f, 0x1p-140f, 300, 127.5f, -128, 0x1p-126f, 1e25f};
+    problem p = make_problem(row->dtype, ROWS, k, m, k + m);
+    uint64_t seed = k;
+    for (size_t r = 0; r < ROWS; r++) {
+        for (size_t c = 0; c < k; c++) {
+            uint8_t *code = &p.codes[r * p.w.row_bytes + c];
+            *code = (uint8_t)(r % 3 == 0 ? c + r : r % 3 == 1 ? test_random(&seed) % 8 : test_random(&seed));
+            *code ^= (*code & 127) == 127 && (r % 5 || c < k / 2);
+        }
+    }
+    for (size_t i = 0; i < (ROWS + 127) / 128 * p.w.scale_row_bytes / sizeof *sizes; i++) {
+        memcpy(p.scales + i * sizeof *sizes, &sizes[(i + k) % (sizeof sizes / sizeof *sizes)], sizeof *sizes);
+    }
+    for (size_t r = 0; r < ROWS; r++) {
+        prg_dtype_get(row->dtype)->decode(&p.w, r, 0, k, p.weights + r * k);
+    }
+    problem values = p;
+    values.w = prg_matrix_make(PERIGEE_DTYPE_F32, ROWS, k, p.weights, NULL);
+    float *y = block(m * ROWS * sizeof *y), *other = block(m * ROWS * sizeof *y);
+    run(row, &p, 0, ROWS, NULL, m, y, ROWS);
+    run(decoded, &values, 0, ROWS, NULL, m, other, ROWS);
+    for (size_t n = 0; n < m * ROWS; n++) {
+        ck_assert_msg(isnan(other[n]) ? isnan(y[n]) : memcmp(&y[n], &other[n], sizeof *y) == 0,
+                      "%s: k %zu, m %zu, row %zu: %g is not %g", row->name, k, m, n % ROWS, (double)y[n],
+                      (double)other[n]);
+    }
+    prg_free(allocator, y);
+    prg_free(allocator, other);
+    free_problem(&p);
+}
+
+START_TEST(fp8_codes_are_what_they_decode_to) {
+    const perigee_kernel_row *decoded = NULL;
+    for (size_t i = 0; i < prg_kernel_table_count(table); i++) {
+        const perigee_kernel_row *row = prg_kernel_table_at(table, i);
+        decoded = strcmp(row->name, "matmul_f32_scalar") == 0 ? row : decoded;
+    }
+    ck_assert_ptr_nonnull(decoded);
+    for (size_t i = 0; i < prg_kernel_table_count(table); i++) {
+        const perigee_kernel_row *row = prg_kernel_table_at(table, i);
+        if (row->op == PERIGEE_OP_MATMUL && row->dtype == PERIGEE_DTYPE_FP8 &&
+            strcmp(row->numerics, decoded->numerics) == 0) {
+            for (size_t m = 1; m <= 6; m++) {
+                check_codes(row, decoded, 1024, m);
+                check_codes(row, decoded, 433 + m, m);
+            }
         }
     }
 }
@@ -347,4 +405,5 @@ START_TEST(transposed_rows_compute_what_they_say) {
 END_TEST
 
 PRG_SUITE("matmul_rows", open_table, close_table, rows_compute_what_they_say, hard_blocks_are_within_bounds,
-          what_is_not_finite_shows, all_forms_have_a_row, transposed_rows_compute_what_they_say)
+          fp8_codes_are_what_they_decode_to, what_is_not_finite_shows, all_forms_have_a_row,
+          transposed_rows_compute_what_they_say)

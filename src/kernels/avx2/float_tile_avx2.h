@@ -27,6 +27,15 @@ INLINE __m256 load_part(weight_kind kind, const char *p, int half, int part) {
                                     : _mm256_slli_epi32(pairs, 16));
 }
 
+/* Four trees of eight lanes each, in lanes 0, 1, 2, 3 of the result: lane l takes in lane l + 4, l + 2, l + 1. */
+INLINE __m128 tree_4(__m256 a, __m256 b, __m256 c, __m256 d) {
+    const __m256 ab = _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+    const __m256 cd = _mm256_add_ps(_mm256_permute2f128_ps(c, d, 0x20), _mm256_permute2f128_ps(c, d, 0x31));
+    const __m256 two = _mm256_add_ps(_mm256_shuffle_ps(ab, cd, 0x44), _mm256_shuffle_ps(ab, cd, 0xee)); /* ac, bd */
+    const __m256 one = _mm256_add_ps(_mm256_shuffle_ps(two, two, 0x88), _mm256_shuffle_ps(two, two, 0xdd));
+    return _mm_unpacklo_ps(_mm256_castps256_ps128(one), _mm256_extractf128_ps(one, 1));
+}
+
 /* Lane l takes in lane l + 8, l + 4, l + 2, l + 1. */
 INLINE float tree_1(__m256 low, __m256 high) {
     const __m256 eight = _mm256_add_ps(low, high);

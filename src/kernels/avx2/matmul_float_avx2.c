@@ -1,12 +1,12 @@
-/* Products with weights of F32, F16 and BF16: two rows of weights by up to three of activations in registers. */
-#include "kernels/avx2/float_tile_avx2.h"
+/* Products with weights of F32, F16 and BF16: two rows of weights by up to three of activations in registers, panels
+ * for many rows of activations. */
+#include "kernels/avx2/panel_avx2.h"
 
-enum { ROWS = 2, TOKENS = 3, NEAR = 1024, LONG_ROW = 8192 };
+enum { ROWS = 2, TOKENS = 3, NEAR = 1024, LONG_ROW = 8192, MANY = 32 };
 
 static size_t scratch_bytes(size_t m, size_t k) {
-    (void)m;
     (void)k;
-    return 0;
+    return m < MANY ? 0 : panel_scratch_bytes();
 }
 
 /* Add one step to the sums [row][token][part]. */
@@ -106,10 +106,34 @@ INLINE void multiply(weight_kind kind, const perigee_matrix *w, size_t first, si
     }
 }
 
+INLINE void fill_row(weight_kind kind, const perigee_matrix *w, size_t row, size_t from, size_t to, float *panel) {
+    const size_t step_bytes = PRG_STEP * kind_bytes(kind), whole = w->cols / PRG_STEP, tail = w->cols % PRG_STEP;
+    const char *p = (const char *)w->codes + row * w->row_bytes;
+    float *high = panel + (to - from) * 2 * PANEL_TILE * PANEL_LANES;
+    char copy[PRG_STEP * 4] = {0};
+    for (size_t s = from; s < to; s++, panel += 2 * PANEL_TILE * PANEL_LANES, high += 2 * PANEL_TILE * PANEL_LANES) {
+        const char *q = p + s * step_bytes;
+        if (s == whole) {
+            memcpy(copy, q, tail * kind_bytes(kind));
+            q = copy;
+        }
+        _mm256_store_ps(panel, load_part(kind, q, 0, 0));
+        _mm256_store_ps(high, load_part(kind, q, 0, 1));
+        _mm256_store_ps(panel + PANEL_TILE * PANEL_LANES, load_part(kind, q, 1, 0));
+        _mm256_store_ps(high + PANEL_TILE * PANEL_LANES, load_part(kind, q, 1, 1));
+    }
+}
+
 #define ROW(type, TYPE, order, ORDER)                                                                                  \
+    static void fill_##type(const perigee_matrix *w, size_t row, size_t from, size_t to, float *panel) {               \
+        fill_row(KIND_##TYPE, w, row, from, to, panel);                                                                \
+    }                                                                                                                  \
     static void multiply_##type(const perigee_matrix *w, size_t first, size_t count, const void *packed,               \
                                 const uint32_t *rows, size_t m, float *y, size_t ldy, void *scratch) {                 \
-        (void)scratch;                                                                                                 \
+        if (m >= MANY) {                                                                                               \
+            panel_multiply(fill_##type, w, first, count, packed, rows, m, y, ldy, scratch);                            \
+            return;                                                                                                    \
+        }                                                                                                              \
         multiply(KIND_##TYPE, w, first, count, packed, rows, m, y, ldy);                                               \
     }                                                                                                                  \
     const perigee_kernel_row prg_matmul_##type##_avx2 = {                                                              \
