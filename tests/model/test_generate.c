@@ -7,7 +7,7 @@
 static perigee_context *context;
 
 static void setup(void) {
-    context = golden_context("threads=2");
+    context = golden_context("threads=2 precision=exact");
 }
 
 static void teardown(void) {

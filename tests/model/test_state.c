@@ -14,7 +14,7 @@
 static perigee_context *context;
 
 static void setup(void) {
-    context = golden_context("threads=2");
+    context = golden_context("threads=2 precision=exact");
 }
 
 static void teardown(void) {
@@ -42,7 +42,7 @@ static void same_next(perigee_session *a, perigee_session *b, const int32_t *ids
 
 /* Every family, through a buffer, into a session of another chunk and of another thread count. */
 START_TEST(comes_back) {
-    perigee_context *other = golden_context("threads=1");
+    perigee_context *other = golden_context("threads=1 precision=exact");
     for (size_t c = 0; c < GOLDEN_CASES; c++) {
         golden g = golden_read(golden_cases[c]);
         perigee_model *model = golden_model(context, golden_cases[c], NULL);
@@ -71,7 +71,7 @@ END_TEST
 
 /* Under another kernel table the state is the same, the numbers that follow nearly so. */
 START_TEST(another_kernel_table) {
-    perigee_context *scalar = golden_context("kernels=scalar");
+    perigee_context *scalar = golden_context("kernels=scalar precision=exact");
     golden g = golden_read("kimi_k3");
     perigee_model *model = golden_model(context, "kimi_k3", NULL), *plain = golden_model(scalar, "kimi_k3", NULL);
     perigee_session *a = golden_session(model, NULL), *b = golden_session(plain, NULL);
@@ -394,7 +394,8 @@ START_TEST(state_of_the_first_version) {
     char path[512];
     snprintf(path, sizeof path, "%s/state/kimi_linear_v1.state", PRG_FIXTURES);
     golden g = golden_read("kimi_linear");
-    perigee_context *first = golden_context("kernels=scalar"); /* whose bits are the same on all machines */
+    perigee_context *first =
+        golden_context("kernels=scalar precision=exact"); /* whose bits are the same on all machines */
     perigee_model *model = golden_model(first, "kimi_linear", NULL);
     perigee_session *s = golden_session(model, NULL), *t = golden_session(model, NULL);
     perigee_error *err = NULL;

@@ -10,7 +10,7 @@
 static perigee_context *context;
 
 static void setup(void) {
-    context = golden_context("threads=2");
+    context = golden_context("threads=2 precision=exact");
 }
 
 static void teardown(void) {
@@ -260,7 +260,7 @@ START_TEST(it_computes_what_the_reference_does) {
     for (size_t i = 0; i < GOLDEN_CASES; i++) {
         golden g = golden_read(golden_cases[i]);
         perigee_model *model = golden_model(context, golden_cases[i], "trunk=q8_0");
-        perigee_context *alone = golden_context("threads=1");
+        perigee_context *alone = golden_context("threads=1 precision=exact");
         perigee_model *other = golden_model(alone, golden_cases[i], "trunk=q8_0");
         perigee_session *a = golden_session(model, NULL), *b = golden_session(other, "chunk=5");
         const float *p = golden_step(a, g.ids, g.tokens, PERIGEE_LOGITS_ALL);
