@@ -4,12 +4,12 @@
 #include "base/cancel.h"
 #include "base/checked_math.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "generate/generation.h"
 #include "generate/softmax.h"
 #include "os/machine.h"
 #include "perigee/state.h"
 #include "session/session.h"
-#include "text/utf8.h"
 
 const char *perigee_finish_name(perigee_finish finish) {
     static const char *const names[] = {"", "stop", "stop_string", "length", "cancelled", "context_full", "callback"};

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 enum {
     PRG_C_HAN = 1,       /* Script=Han */

@@ -3,8 +3,8 @@
 #ifndef PRG_TEXT_JSON_WRITE_H
 #define PRG_TEXT_JSON_WRITE_H
 
+#include "base/buffer.h"
 #include "base/json.h"
-#include "text/buffer.h"
 
 enum {
     PRG_JSON_SPACED = 0,  /* ", " and ": " */

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/checked_math.h"
 #include "base/error.h"
-#include "text/buffer.h"
 
 enum { K2 = 1, K25 = 2, K3 = 4 };
 

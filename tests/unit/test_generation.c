@@ -3,12 +3,12 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/utf8.h"
 #include "generate/generation.h"
 #include "generate/random.h"
 #include "support/json_validator.h"
 #include "support/suite.h"
 #include "support/text_fixtures.h"
-#include "text/utf8.h"
 
 enum { CONTEXT = 4000, CHUNK = 8, PROMPT = 20 };
 

@@ -1,4 +1,4 @@
-#include "text/buffer.h"
+#include "base/buffer.h"
 
 #include <string.h>
 

@@ -1,12 +1,12 @@
 /* UTF-8: checking foreign text, replacing what is ill-formed, and walking over text that was checked. */
-#ifndef PRG_TEXT_UTF8_H
-#define PRG_TEXT_UTF8_H
+#ifndef PRG_BASE_UTF8_H
+#define PRG_BASE_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "text/buffer.h"
+#include "base/buffer.h"
 
 #define PRG_UTF8_REPLACEMENT "\xEF\xBF\xBD" /* U+FFFD */
 

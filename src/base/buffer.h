@@ -1,6 +1,6 @@
 /* Bytes that grow. Lack of memory is remembered, so that a writer checks once, at its end. */
-#ifndef PRG_TEXT_BUFFER_H
-#define PRG_TEXT_BUFFER_H
+#ifndef PRG_BASE_BUFFER_H
+#define PRG_BASE_BUFFER_H
 
 #include <stdbool.h>
 #include <stddef.h>
