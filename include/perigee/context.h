@@ -34,7 +34,7 @@ typedef struct perigee_log {
  * Make a context. Every pointer but `out` may be NULL: default options, malloc, no log, built-in kernels. The structs
  * are copied; their `release` is called when the context goes, or before a failed call returns. The threads of the pool
  * start with the first step. A process that is forked after that may free what it has copies of, but not step: with
- * more threads than one that returns PERIGEE_E_STATE. Since 0.1.
+ * more threads than one that returns PERIGEE_E_STATE; nor may it read traces and checks of kernels. Since 0.1.
  */
 PERIGEE_API perigee_status perigee_context_new(const perigee_options *options, const perigee_allocator *allocator,
                                                const perigee_log *log, const perigee_kernel_set *kernels,
