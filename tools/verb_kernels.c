@@ -58,6 +58,9 @@ static int show(const cli_args *args, const cli_host *host, size_t index, const 
     json_t *object = NULL;
     if (args->json) {
         object = row_json(row);
+        if (!object) { /* a row's own words were looked at by the library */
+            return cli_fail_text(args, "kernel %s: the name of the file that it is from is not UTF-8", row->name);
+        }
         json_array_append_new(rows, object);
         if (timed) {
             json_object_set_new(object, "bench", json_array());

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "dtype/dtype.h"
 #include "kernels/kernel_set.h"
 #include "kernels/plain.h"
@@ -54,6 +55,36 @@ static const char *copy_known(const perigee_kernel_row *from, perigee_kernel_row
     return NULL;
 }
 
+/* Names are printed in tables and as JSON. */
+static const char *check_name(const char *name) {
+    if (!name) {
+        return "a name is missing";
+    }
+    if (!name[0]) {
+        return "a name is empty";
+    }
+    const unsigned char *text = (const unsigned char *)name;
+    const size_t length = strlen(name);
+    if (prg_utf8_check(text, length) != length) {
+        return "a name is not UTF-8";
+    }
+    for (size_t at = 0, width; at < length; at += width) {
+        const uint32_t code = prg_utf8_decode(text + at, &width);
+        if (code < 0x20 || (code >= 0x7F && code < 0xA0)) {
+            return "a name has a control character";
+        }
+    }
+    return NULL;
+}
+
+static const char *check_names(const perigee_kernel_row *row) {
+    const char *refusal = check_name(row->name);
+    if (!refusal) {
+        refusal = check_name(row->isa);
+    }
+    return refusal ? refusal : check_name(row->numerics);
+}
+
 static const char *check_words(const perigee_kernel_row *row) {
     if (!prg_kernel_op_name(row->op)[0]) {
         return "its op is not known";
@@ -66,9 +97,6 @@ static const char *check_words(const perigee_kernel_row *row) {
     }
     if (row->precision > PERIGEE_PRECISION_FAST) {
         return "its precision is not known";
-    }
-    if (!row->name || !row->isa || !row->numerics) {
-        return "a name is missing";
     }
     if (!(row->error_bound >= 0 && row->error_bound <= DBL_MAX)) {
         return "its error bound is not a number";
@@ -140,6 +168,9 @@ bool prg_kernel_row_take(const perigee_kernel_row *from, perigee_kernel_row *out
     const char *refusal = copy_known(from, out);
     if (!refusal) {
         refusal = check_words(out);
+    }
+    if (!refusal) {
+        refusal = check_names(out);
     }
     if (!refusal) {
         refusal = out->function ? take_bare(out) : check_functions(out);

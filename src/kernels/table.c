@@ -10,7 +10,9 @@
 #include "kernels/rows.h"
 #include "os/machine.h"
 
-enum { OPS = 32, DTYPES = 64 };
+enum { OPS = 32, DTYPES = 64, PACK_EACH = 1024, PACK_STEP = 32, PACK_LAST = 1 << 16 };
+
+static const char own_origin[] = "built-in";
 
 static const perigee_kernel_row *const built_in[] = {
 #define PRG_KERNEL(name) &prg_##name,
@@ -90,6 +92,9 @@ static perigee_status choose_precision(const char *precision, uint32_t *out, per
 
 static perigee_status open_plugins(prg_kernel_table *table, const char *paths, uint64_t features, perigee_error **err) {
     size_t most = 1;
+    if (paths[strspn(paths, ":")] && !may_use(table, features)) { /* a plugin is not shown what it can't use */
+        features &= ~(uint64_t)PERIGEE_CPU_AMX_BF16;
+    }
     for (const char *p = paths; *p; p++) {
         most += *p == ':';
     }
@@ -112,11 +117,12 @@ static perigee_status open_plugins(prg_kernel_table *table, const char *paths, u
     return PERIGEE_OK;
 }
 
-static void add_entry(prg_kernel_table *table, const perigee_kernel_row *row, const char *origin, bool foreign,
-                      uint64_t features) {
-    if ((row->features & ~features) == 0 && may_use(table, row->features)) {
-        table->entries[table->count++] = (entry){row, origin, foreign};
-    }
+static bool is_usable(prg_kernel_table *table, const perigee_kernel_row *row, uint64_t features) {
+    return (row->features & ~features) == 0 && may_use(table, row->features);
+}
+
+static void add_entry(prg_kernel_table *table, const perigee_kernel_row *row, const char *origin, bool foreign) {
+    table->entries[table->count++] = (entry){row, origin, foreign};
 }
 
 /* A row with worse bounds than the context asks for never goes; else foreign ones first, then the least exact that is
@@ -131,18 +137,65 @@ static bool goes_before(const entry *a, const entry *b) {
     return a->row->priority > b->row->priority;
 }
 
-/* A name means one row, so that reports and choices can name it. */
-static perigee_status check_names(const prg_kernel_table *table, perigee_error **err) {
-    for (size_t i = 0; i < table->count; i++) {
+static bool same_name(const perigee_kernel_row *a, const perigee_kernel_row *b) {
+    return a->op == b->op && a->dtype == b->dtype && strcmp(a->name, b->name) == 0;
+}
+
+static perigee_status refuse_name(const entry *a, const char *origin, perigee_error **err) {
+    return prg_fail(err, PERIGEE_E_KERNEL, "kernel %s of %s: there is one of that name, op and form from %s",
+                    a->row->name, a->origin, origin);
+}
+
+/* A name means one row, so that reports and choices can name it: whatever the table takes and the processor has, or a
+ * plugin would work with some options and on some machines only. */
+static perigee_status check_names(const prg_kernel_table *table, size_t first_foreign, perigee_error **err) {
+    for (size_t i = first_foreign; i < table->count; i++) {
         const entry *a = &table->entries[i];
-        for (size_t j = 0; a->foreign && j < i; j++) {
-            const entry *b = &table->entries[j];
-            if (a->row->op == b->row->op && a->row->dtype == b->row->dtype && strcmp(a->row->name, b->row->name) == 0) {
-                return prg_fail(err, PERIGEE_E_KERNEL,
-                                "kernel %s of %s: there is one of that name, op and form from %s", a->row->name,
-                                a->origin, b->origin);
+        for (size_t j = 0; j < sizeof built_in / sizeof *built_in; j++) {
+            if (same_name(a->row, built_in[j])) {
+                return refuse_name(a, own_origin, err);
             }
         }
+        for (size_t j = first_foreign; j < i; j++) {
+            if (same_name(a->row, table->entries[j].row)) {
+                return refuse_name(a, table->entries[j].origin, err);
+            }
+        }
+    }
+    return PERIGEE_OK;
+}
+
+/* Memory is laid out for packed rows side by side, whatever k is; a look at many of them finds a slip. */
+static perigee_status check_packing(const entry *of, perigee_error **err) {
+    const perigee_kernel_row *row = of->row;
+    if (row->op != PERIGEE_OP_MATMUL || row->flags & PERIGEE_KERNEL_HOST) {
+        return PERIGEE_OK;
+    }
+    for (size_t k = 1; k <= PACK_LAST; k += k < PACK_EACH ? 1 : PACK_STEP) {
+        const size_t bytes = row->run.matmul.packed_bytes(k);
+        if (bytes == 0 || bytes % 64 != 0) {
+            return prg_fail(err, PERIGEE_E_KERNEL,
+                            "kernel %s of %s: it packs %zu activations in %zu bytes, which is no multiple of 64",
+                            row->name, of->origin, k, bytes);
+        }
+    }
+    return PERIGEE_OK;
+}
+
+/* Leave out the foreign rows that the processor lacks something for: they are not called, not even to check them. */
+static perigee_status keep_usable(prg_kernel_table *table, size_t first_foreign, uint64_t cpu, perigee_error **err) {
+    const size_t count = table->count;
+    table->count = first_foreign;
+    for (size_t i = first_foreign; i < count; i++) {
+        const entry one = table->entries[i];
+        if (!is_usable(table, one.row, cpu)) {
+            continue;
+        }
+        perigee_status status = check_packing(&one, err);
+        if (status != PERIGEE_OK) {
+            return status;
+        }
+        table->entries[table->count++] = one;
     }
     return PERIGEE_OK;
 }
@@ -170,17 +223,23 @@ static perigee_status fill(prg_kernel_table *table, uint64_t features, uint64_t 
         return prg_fail_memory(err);
     }
     for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++) {
-        add_entry(table, built_in[i], "built-in", false, features);
+        if (is_usable(table, built_in[i], features)) {
+            add_entry(table, built_in[i], own_origin, false);
+        }
     }
+    const size_t first_foreign = table->count;
     for (size_t i = 0; i < table->plugin_count; i++) {
         for (size_t j = 0; j < table->plugins[i].count; j++) {
-            add_entry(table, &table->plugins[i].rows[j], table->plugins[i].path, true, cpu);
+            add_entry(table, &table->plugins[i].rows[j], table->plugins[i].path, true);
         }
     }
     for (const prg_kernel_set_row *row = prg_kernel_set_rows(table->set); row; row = row->next) {
-        add_entry(table, &row->row, "host", true, cpu);
+        add_entry(table, &row->row, "host", true);
     }
-    perigee_status status = check_names(table, err);
+    perigee_status status = check_names(table, first_foreign, err);
+    if (status == PERIGEE_OK) {
+        status = keep_usable(table, first_foreign, cpu, err);
+    }
     if (status == PERIGEE_OK) {
         choose_rows(table);
     }

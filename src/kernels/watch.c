@@ -47,7 +47,9 @@ void prg_watch_free(prg_watch *watch) {
     }
     for (size_t i = 0; i < watch->count; i++) {
         for (size_t j = 0; j < watch->rows[i]->count; j++) {
-            ffi_closure_free(watch->rows[i]->functions[j].closure);
+            if (watch->rows[i]->functions[j].closure) { /* libffi's takes no NULL */
+                ffi_closure_free(watch->rows[i]->functions[j].closure);
+            }
         }
         prg_free(watch->allocator, watch->rows[i]);
     }

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The table in use, its benchmark, and runs that are traced and checked: kernels.sh PERIGEE MODEL
+# The table in use, its benchmark, and runs that are traced and checked: kernels.sh PERIGEE MODEL PLUGIN
 set -eu
-perigee=$1 model=$2
+perigee=$1 model=$2 plugin=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$perigee" kernels --kernels scalar --threads 1 | grep -q '^matmul_.*scalar' || { echo "no scalar products" >&2; exit 1; }
@@ -29,3 +29,10 @@ grep -q '"kernel_trace": \[' "$work/json" && grep -q '"different": 0' "$work/jso
 "$perigee" run "$model" --check-kernels=0 --ids 1 --greedy 1 --json | grep -q kernel_ && exit 1
 "$perigee" run "$model" --check-kernels=2 --ids 1 --greedy 1 2> "$work/said" && exit 1
 grep -q check_kernels "$work/said"
+# a row that JSON can't hold is an error, not left out
+strange=$work/$(printf 'b\374cher').so
+cp "$plugin" "$strange"
+"$perigee" kernels --plugins "$plugin" --json | grep -q '"name": "sevens"'
+"$perigee" kernels --plugins "$strange" | grep -q '^sevens '
+"$perigee" kernels --plugins "$strange" --json > "$work/json" 2> "$work/said" && { echo "a row was dropped" >&2; exit 1; }
+grep -q '"message": "kernel sevens: ' "$work/json"

@@ -89,15 +89,19 @@ START_TEST(names_that_mean_nothing_are_refused) {
 }
 END_TEST
 
-static void refused(const char *plugins, const char *reason) {
+static void refused_by(const char *kernels, const char *plugins, const char *reason) {
     prg_kernel_table *table = NULL;
     perigee_error *err = NULL;
     const size_t bytes = atomic_load(&allocator->bytes);
-    ck_assert_int_eq(prg_kernel_table_new(allocator, "auto", "exact", plugins, NULL, &table, &err), PERIGEE_E_KERNEL);
+    ck_assert_int_eq(prg_kernel_table_new(allocator, kernels, "exact", plugins, NULL, &table, &err), PERIGEE_E_KERNEL);
     ck_assert_msg(strstr(perigee_error_message(err), reason) != NULL, "%s", perigee_error_message(err));
     ck_assert_ptr_null(table);
     ck_assert_uint_eq(atomic_load(&allocator->bytes), bytes);
     perigee_error_free(err);
+}
+
+static void refused(const char *plugins, const char *reason) {
+    refused_by("auto", plugins, reason);
 }
 
 START_TEST(bad_plugins_leave_no_trace) {
@@ -128,15 +132,24 @@ START_TEST(bad_plugins_leave_no_trace) {
         {"op", "its op is not known"},
         {"dtype", "its stored form is not known"},
         {"nameless", "a name is missing"},
+        {"name_empty", "a name is empty"},
+        {"name_latin", "a name is not UTF-8"},
+        {"isa_line", "a name has a control character"},
+        {"numerics_control", "a name has a control character"},
         {"host", "HOST rows come in a kernel set only"},
         {"duplicate", "there is one of that name"},
         {"built_in", "from built-in"},
+        {"other_table", "from built-in"},
+        {"other_machine", "there is one of that name"},
+        {"packed", "it packs 1 activations in 4 bytes"},
+        {"packed_none", "it packs 1 activations in 0 bytes"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char path[4096];
         (void)snprintf(path, sizeof path, "%s/plugin_%s.so", PLUGINS, bad[i].kind);
         refused(path, bad[i].reason);
     }
+    refused_by("scalar", PLUGINS "/plugin_other_table.so", "from built-in");
     refused(PLUGINS "/plugin_good.so:" PLUGINS "/plugin_refusing.so", "refused with 3");
     refused(PLUGINS "/plugin_good.so:" PLUGINS "/plugin_good.so", "there is one of that name");
     refused(PLUGINS "/CMakeFiles", "CMakeFiles");

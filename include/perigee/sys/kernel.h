@@ -89,7 +89,7 @@ typedef void (*perigee_kernel_fn)(void);
  * of threads. The bits of an output depend on its row of weights and its row of activations alone.
  */
 typedef struct perigee_matmul_functions {
-    /** Bytes of one packed row of k activations: a multiple of 64. */
+    /** Bytes of one packed row of k activations: a multiple of 64, not 0. */
     size_t (*packed_bytes)(size_t k);
     /** Pack rows 0 ... m - 1 of x, one after the other. x needs no alignment beyond 4 bytes. */
     void (*pack)(const float *x, size_t ldx, size_t m, size_t k, void *packed);
@@ -281,7 +281,7 @@ typedef struct perigee_kernel_row {
     int32_t priority;     /**< of rows that fit equally well, the highest goes first */
     uint32_t reserved;    /**< 0 */
     double error_bound;   /**< of |y - exact| / sqrt(sum (w x)^2); 0 where it does not apply */
-    const char *name;     /**< as "matmul_bf16_avx512" */
+    const char *name;     /**< as "matmul_bf16_avx512"; it, isa and numerics are printable UTF-8 and not empty */
     const char *isa;      /**< as "avx512" */
     const char *numerics; /**< rows of one op and dtype with equal numerics give equal bits */
     /** Of the main function: multiply (host in HOST rows) of products, the first one of other ops; may be NULL. */
@@ -315,7 +315,7 @@ typedef struct perigee_kernel_registry {
     size_t struct_size; /**< sizeof(perigee_kernel_registry) of the library */
     uint32_t version;   /**< PERIGEE_KERNEL_VERSION of the library */
     uint32_t reserved;  /**< 0 */
-    uint64_t features;  /**< perigee_cpu_feature that processor and system have */
+    uint64_t features;  /**< perigee_cpu_feature that processor and system have, tiles with leave of the system */
     void *self;         /**< first argument of add */
     /** Offer a row (copied). Not 0: refused; return that value at once. */
     int32_t (*add)(void *self, const perigee_kernel_row *row);

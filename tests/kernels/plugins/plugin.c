@@ -11,6 +11,18 @@ static size_t none(size_t k) {
     return 64;
 }
 
+#ifdef PLUGIN_PACKED
+static size_t ragged(size_t k) {
+    return k * sizeof(float);
+}
+#endif
+#ifdef PLUGIN_PACKED_NONE
+static size_t nothing(size_t k) {
+    (void)k;
+    return 0;
+}
+#endif
+
 static void pack(const float *x, size_t ldx, size_t m, size_t k, void *packed) {
     (void)x, (void)ldx, (void)m, (void)k, (void)packed;
 }
@@ -129,6 +141,16 @@ int32_t perigee_kernel_plugin(const perigee_kernel_registry *registry) {
     row->flags = 128;
 #elif defined(PLUGIN_NAMELESS)
     row->name = NULL;
+#elif defined(PLUGIN_NAME_EMPTY)
+    row->name = "";
+#elif defined(PLUGIN_NAME_LATIN)
+    row->name = "pr\xFC"
+                "fung"; /* of another encoding than UTF-8 */
+#elif defined(PLUGIN_ISA_LINE)
+    row->isa = "two\nlines";
+#elif defined(PLUGIN_NUMERICS_CONTROL)
+    row->numerics = "\xC2\x9B"
+                    "31m"; /* U+009B begins an escape sequence */
 #elif defined(PLUGIN_HOST)
     row->flags = PERIGEE_KERNEL_HOST;
     row->signature = NULL;
@@ -139,6 +161,21 @@ int32_t perigee_kernel_plugin(const perigee_kernel_registry *registry) {
 #elif defined(PLUGIN_BUILT_IN)
     row->name = "matmul_f16_scalar";
     expected = 0;
+#elif defined(PLUGIN_OTHER_TABLE)   /* which a table of scalar rows leaves out */
+    row->name = "matmul_f16_avx2";
+    expected = 0;
+#elif defined(PLUGIN_OTHER_MACHINE) /* no processor has all of it */
+    row->name = "sevens";
+    row->features = UINT64_MAX;
+    expected = 0;
+#elif defined(PLUGIN_PACKED)
+    row->run.matmul.packed_bytes = ragged;
+    expected = 0;
+#elif defined(PLUGIN_PACKED_NONE)
+    row->run.matmul.packed_bytes = nothing;
+    expected = 0;
+#elif defined(PLUGIN_SHOWN_TILES)
+    return registry->features & PERIGEE_CPU_AMX_BF16 ? 50 : 0;
 #elif defined(PLUGIN_REFUSING)
     return 3;
 #else
