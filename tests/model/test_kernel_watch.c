@@ -153,9 +153,18 @@ static void own_product(const perigee_matrix *w, size_t first, size_t count, con
     }
 }
 
+static int calls_left = -1; /* of host_product(), before it fails */
+
 static int32_t host_product(void *user, const perigee_matrix *w, size_t first, size_t count, const float *x, size_t ldx,
                             size_t m, float *y, size_t ldy) {
     (void)user;
+    if (calls_left == 0) {
+        for (size_t t = 0; t < m; t++) {
+            y[t * ldy] = 1e6f; /* it had begun */
+        }
+        return 5;
+    }
+    calls_left -= calls_left > 0;
     own_product(w, first, count, x, ldx, m, y, ldy);
     return 0;
 }
@@ -215,6 +224,32 @@ START_TEST(the_first_wrong_value_is_named) {
 }
 END_TEST
 
+/* A product that could not be made is an error of the step: not a wrong one. */
+START_TEST(a_host_that_fails_is_not_wrong) {
+    perigee_kernel_set *set = NULL;
+    const perigee_kernel_row row = own_row("host");
+    ck_assert_int_eq(perigee_kernel_set_new(&set, NULL), PERIGEE_OK);
+    golden_ok(perigee_kernel_set_add(set, &row, NULL, NULL), NULL);
+    perigee_context *context = context_with("threads=1 check_kernels=1", set);
+    golden g = golden_read("kimi_k3");
+    perigee_model *model = golden_model(context, "kimi_k3", NULL);
+    perigee_session *session = golden_session(model, NULL);
+    wrong_by = 0;
+    for (int calls = 0; calls < 12; calls++) {
+        calls_left = calls;
+        ck_assert_int_eq(perigee_decode_step(session, g.ids, g.tokens, PERIGEE_LOGITS_NONE, NULL, NULL, NULL, NULL),
+                         PERIGEE_E_KERNEL);
+        ck_assert_int_eq(outcome(context).different, 0);
+    }
+    calls_left = -1;
+    perigee_session_free(session);
+    perigee_model_free(model);
+    perigee_context_free(context);
+    perigee_kernel_set_free(set);
+    free(g.file);
+}
+END_TEST
+
 START_TEST(questions_that_have_no_answer) {
     perigee_context *context = context_with("threads=1", NULL);
     perigee_kernel_check check = {.struct_size = sizeof check};
@@ -263,4 +298,5 @@ START_TEST(rows_are_timed) {
 END_TEST
 
 PRG_SUITE("kernel_watch", NULL, NULL, watching_changes_no_bit, kernels_do_what_the_scalar_rows_do,
-          a_trace_counts_calls_by_shape, the_first_wrong_value_is_named, questions_that_have_no_answer, rows_are_timed)
+          a_trace_counts_calls_by_shape, the_first_wrong_value_is_named, a_host_that_fails_is_not_wrong,
+          questions_that_have_no_answer, rows_are_timed)
