@@ -1,4 +1,5 @@
 /* perigee synth: a random checkpoint of a family. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,6 +20,24 @@ static bool show(size_t done, size_t total, void *user) {
     (void)user;
     fprintf(stderr, "\rwriting file %zu of %zu%s", done, total, done == total ? "\n" : "");
     return true;
+}
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number) {
+    (void)number;
+    stop = 1;
+}
+
+/* The first one ends the writing, which takes back its files; a second one ends the process. */
+static void heed_signals(void) {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND}, before;
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) {
+            sigaction(numbers[i], &action, NULL);
+        }
+    }
 }
 
 static int run(const cli_args *args) {
@@ -43,9 +62,11 @@ static int run(const cli_args *args) {
         .shrink = cli_int(args, "shrink"),
         .seed = (uint64_t)cli_int(args, "seed"),
         .sparse = cli_given(args, "sparse"),
+        .stop = &stop,
         .progress = isatty(STDERR_FILENO) ? show : NULL,
     };
     synth_report report;
+    heed_signals();
     double begun = cli_now();
     if (!synth_write(&request, &report)) {
         return cli_fail_text(args, "%s", report.error);

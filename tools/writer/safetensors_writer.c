@@ -21,12 +21,21 @@ struct writer_file {
     size_t tensors;
     unsigned char *buffer;
     size_t buffered;
+    const volatile sig_atomic_t *stop; /* or NULL */
     char error[512];
 };
 
 static bool fail(writer_file *file, const char *what) {
     snprintf(file->error, sizeof file->error, "%s: %s", file->path, what);
     return false;
+}
+
+void writer_heed(writer_file *file, const volatile sig_atomic_t *stop) {
+    file->stop = stop;
+}
+
+static bool stopped(writer_file *file) {
+    return file->stop && *file->stop && !fail(file, "stopped");
 }
 
 const char *writer_error(const writer_file *file) {
@@ -156,7 +165,7 @@ bool writer_begin(writer_file *file) {
 }
 
 bool writer_data(writer_file *file, const void *bytes, size_t count) {
-    if (file->error[0]) {
+    if (file->error[0] || stopped(file)) {
         return false;
     }
     if (count > file->data_bytes - file->written) {
@@ -176,7 +185,7 @@ bool writer_data(writer_file *file, const void *bytes, size_t count) {
 }
 
 bool writer_hole(writer_file *file, uint64_t count) {
-    if (file->error[0] || !flush(file)) {
+    if (file->error[0] || stopped(file) || !flush(file)) {
         return false;
     }
     if (count > file->data_bytes - file->written) {

@@ -2,6 +2,7 @@
 #ifndef PERIGEE_WRITER_SAFETENSORS_WRITER_H
 #define PERIGEE_WRITER_SAFETENSORS_WRITER_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,6 +13,8 @@ enum { WRITER_MAX_RANK = 4 };
 
 /* All functions return false on failure and say what in writer_error(). */
 writer_file *writer_open(const char *path);
+/* Fail as soon as *stop is not 0; a handler of signals may set it. */
+void writer_heed(writer_file *file, const volatile sig_atomic_t *stop);
 /* Name a tensor. `dtype` as the format has it ("BF16"); its bytes follow from dtype and shape. */
 bool writer_add(writer_file *file, const char *name, const char *dtype, const uint64_t *shape, size_t rank);
 /* Write the header: no more names after this. */

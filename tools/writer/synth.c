@@ -75,6 +75,7 @@ static bool write_file(job *j, size_t index, size_t count) {
     if (!j->file) {
         return fail(j, "out of memory", path);
     }
+    writer_heed(j->file, j->request->stop);
     bool good = synth_walk_file(&j->family, index, name_tensor, j) && writer_begin(j->file);
     if (good) {
         j->report->data_bytes += writer_data_bytes(j->file);

@@ -2,6 +2,7 @@
 #ifndef PERIGEE_WRITER_SYNTH_H
 #define PERIGEE_WRITER_SYNTH_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,7 +15,8 @@ typedef struct synth_request {
     int64_t vocabulary; /* 0: as published */
     int64_t shrink;     /* widths are divided by it */
     uint64_t seed;
-    bool sparse; /* data are holes: all names, no disk */
+    bool sparse;                       /* data are holes: all names, no disk */
+    const volatile sig_atomic_t *stop; /* not 0: stop soon, and take back what was written; may be NULL */
     /* called after each file; may be NULL; return false to stop */
     bool (*progress)(size_t done, size_t total, void *user);
     void *user;
