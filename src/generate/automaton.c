@@ -371,14 +371,18 @@ static void table_free(prg_automaton *a, prg_table *t) {
     *t = (prg_table){NULL, 0, 0};
 }
 
-void prg_automaton_clear(prg_automaton *automaton) {
-    prg_automaton *a = automaton;
+static void drop_states(prg_automaton *a) {
     table_free(a, &a->state_table);
     table_free(a, &a->cell_table);
     table_free(a, &a->seen);
     prg_free(a->allocator, a->states);
     prg_free(a->allocator, a->rows);
     prg_free(a->allocator, a->configurations);
+}
+
+void prg_automaton_clear(prg_automaton *automaton) {
+    prg_automaton *a = automaton;
+    drop_states(a);
     a->states = NULL;
     a->rows = NULL;
     a->configurations = NULL;
@@ -392,12 +396,7 @@ void prg_automaton_clear(prg_automaton *automaton) {
 
 void prg_automaton_free(prg_automaton *automaton) {
     prg_automaton *a = automaton;
-    table_free(a, &a->state_table);
-    table_free(a, &a->cell_table);
-    table_free(a, &a->seen);
-    prg_free(a->allocator, a->states);
-    prg_free(a->allocator, a->rows);
-    prg_free(a->allocator, a->configurations);
+    drop_states(a);
     prg_free(a->allocator, a->steps);
     prg_free(a->allocator, a->cells);
     prg_free(a->allocator, a->entries);
