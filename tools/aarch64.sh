@@ -1,5 +1,5 @@
 #!/bin/sh
-# Cross-compile for 64-bit ARM and run the kernel tests under qemu: aarch64.sh [ctest arguments]
+# Cross-compile for 64-bit ARM and run the kernel tests and the golden cases under qemu: aarch64.sh [ctest arguments]
 # Needs gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user of Debian; the libraries that perigee links are
 # fetched into build-aarch64/sysroot, outside the system. Says so and does nothing where a part is missing.
 set -eu
@@ -46,5 +46,5 @@ fi
 }
 tests=$(find tests/kernels -name 'test_*.c' -exec basename {} .c ';')
 # shellcheck disable=SC2086
-ninja -C "$folder" $tests
-exec ctest --test-dir "$folder" -R '^kernels\.' --output-on-failure "$@"
+ninja -C "$folder" $tests test_golden
+exec ctest --test-dir "$folder" -R '^(kernels\.|model\.golden)' --output-on-failure "$@"
