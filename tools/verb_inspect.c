@@ -91,13 +91,11 @@ static void print_plan(const perigee_plan *p) {
                                : "It fits in memory.");
 }
 
-static int show(const cli_args *args, const cli_host *host, const perigee_description *description) {
+static int show(const cli_args *args, const perigee_description *description, const perigee_plan *plan) {
     perigee_error *error = NULL;
     perigee_totals totals = {.struct_size = sizeof totals};
-    perigee_plan plan = {.struct_size = sizeof plan};
-    if (perigee_description_totals(description, &totals, &error) != PERIGEE_OK ||
-        perigee_model_plan(host->context, args->words[0], SIZE_MAX, args->plan, &plan, &error) != PERIGEE_OK) {
-        return cli_fail_option(args, error);
+    if (perigee_description_totals(description, &totals, &error) != PERIGEE_OK) {
+        return cli_fail(args, error);
     }
     json_t *components = json_array();
     if (!args->json) {
@@ -117,11 +115,11 @@ static int show(const cli_args *args, const cli_host *host, const perigee_descri
     }
     if (args->json) {
         return cli_print_json(json_pack("{s:s,s:o,s:o,s:o}", "family", totals.family, "components", components,
-                                        "totals", totals_json(&totals), "plan", plan_json(&plan)));
+                                        "totals", totals_json(&totals), "plan", plan_json(plan)));
     }
     json_decref(components);
     print_totals(&totals);
-    print_plan(&plan);
+    print_plan(plan);
     return CLI_DONE;
 }
 
@@ -132,15 +130,18 @@ static int run(const cli_args *args) {
     if (status == CLI_DONE) {
         perigee_error *error = NULL;
         const char *svg = cli_text(args, "svg");
-        if (perigee_model_describe(host.context, args->words[0], SIZE_MAX, &description, &error) != PERIGEE_OK) {
-            status = cli_fail(args, error);
+        perigee_plan plan = {.struct_size = sizeof plan};
+        const bool listed = !svg && !cli_given(args, "tree");
+        if (perigee_model_inspect(host.context, args->words[0], SIZE_MAX, args->plan, &description,
+                                  listed ? &plan : NULL, &error) != PERIGEE_OK) {
+            status = cli_fail_option(args, error);
         } else if (svg) {
             status = tree_write_svg(args, description, svg);
         }
         if (status == CLI_DONE && cli_given(args, "tree")) {
             status = tree_print(args, description);
-        } else if (status == CLI_DONE && !svg) {
-            status = show(args, &host, description);
+        } else if (status == CLI_DONE && listed) {
+            status = show(args, description, &plan);
         }
     }
     perigee_description_free(description);

@@ -184,6 +184,21 @@ func (g *Generation) Err() error {
 	return g.err
 }
 
+// Sampler copies the sampler as it is behind the tokens so far: with it, and the newest token as prompt, the same tokens
+// follow as without a break.
+func (g *Generation) Sampler() (*Sampler, error) {
+	if g.h == 0 {
+		return nil, closed("generation")
+	}
+	var h, e uintptr
+	err := check(capi.Perigee_generation_sampler(g.h, &h, &e), e)
+	runtime.KeepAlive(g)
+	if err != nil {
+		return nil, err
+	}
+	return ownSampler(h), nil
+}
+
 // Close frees the generation. The session can be used again.
 func (g *Generation) Close() error {
 	if g.h != 0 {

@@ -90,8 +90,13 @@ func TestGoldenCases(t *testing.T) {
 		if g.Err() != nil || g.Step().Finish != FinishLength || !reflect.DeepEqual(got, greedy) {
 			t.Fatal(name, got, greedy, g.Err(), g.Step().Finish)
 		}
+		sampler := must(g.Sampler())
+		sampler.Close()
 		g.Close()
 		g.Close()
+		if _, err := g.Sampler(); err == nil {
+			t.Fatal("a sampler of a closed generation")
+		}
 	}
 }
 

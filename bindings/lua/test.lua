@@ -60,6 +60,7 @@ for _, case in ipairs(short and { "kimi_linear" } or { "kimi_k2", "kimi_k25", "k
     local options = perigee.GenerationOptions(context, { max_tokens = #greedy, default_stops = false })
     for step in session:generate(ids, options) do
         got[#got + 1], finish = step.id, step.finish
+        session:sampler():close()
     end
     same(got, greedy, case)
     assert(finish == "length")

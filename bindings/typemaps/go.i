@@ -23,6 +23,7 @@
 %ignore perigee_model_load;
 %ignore perigee_model_get_info;
 %ignore perigee_model_plan;
+%ignore perigee_model_inspect; /* describe and plan are there */
 %ignore perigee_description_component;
 %ignore perigee_description_totals;
 %ignore perigee_option_describe;

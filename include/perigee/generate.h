@@ -225,6 +225,15 @@ PERIGEE_API perigee_status perigee_generation_new(perigee_session *session, cons
  */
 PERIGEE_API perigee_status perigee_generation_next(perigee_generation *generation, perigee_generated *out,
                                                    perigee_error **err);
+/**
+ * Copy the sampler as it is behind the tokens so far, to save it with the session (perigee/state.h) or to go on. Its
+ * history ends with what the session has taken in, as a generation that goes on takes its prompt into the history: with
+ * this sampler and the newest token as prompt the same tokens follow as without the break. PERIGEE_E_STATE: behind a
+ * failed perigee_generation_next() that has drawn a token, until it is repeated. Freed with perigee_sampler_free().
+ * Since 0.1.
+ */
+PERIGEE_API perigee_status perigee_generation_sampler(const perigee_generation *generation, perigee_sampler **out,
+                                                      perigee_error **err);
 /** Free a generation. NULL is allowed. Since 0.1. */
 PERIGEE_API void perigee_generation_free(perigee_generation *generation);
 

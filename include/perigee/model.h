@@ -118,6 +118,13 @@ typedef struct perigee_totals {
  */
 PERIGEE_API perigee_status perigee_model_describe(perigee_context *context, const char *path, size_t length,
                                                   perigee_description **out, perigee_error **err);
+/**
+ * perigee_model_describe() and perigee_model_plan() of one look at the files: whichever of `description` and `plan` is
+ * not NULL, both or none. Any thread. Since 0.1.
+ */
+PERIGEE_API perigee_status perigee_model_inspect(perigee_context *context, const char *path, size_t length,
+                                                 const perigee_options *options, perigee_description **description,
+                                                 perigee_plan *plan, perigee_error **err);
 /** Number of components. Since 0.1. */
 PERIGEE_API size_t perigee_description_count(const perigee_description *description);
 /** Component `index`, in the order of the forward pass. Since 0.1. */

@@ -1,30 +1,6 @@
 #include "model/describe.h"
 
-#include "api/path.h"
 #include "base/error.h"
-#include "model/model.h"
-
-perigee_status perigee_model_describe(perigee_context *context, const char *path, size_t length,
-                                      perigee_description **out, perigee_error **err) {
-    prg_clear(err);
-    if (!context || !path || !out) {
-        return prg_fail(err, PERIGEE_E_ARGUMENT, "context, path or out is NULL");
-    }
-    char *copy = NULL;
-    prg_checkpoint checkpoint;
-    perigee_status st = prg_api_path(context, path, length, &copy, err);
-    if (st != PERIGEE_OK) {
-        return st;
-    }
-    *out = NULL;
-    st = prg_checkpoint_open(context->allocator, &context->log, NULL, copy, true, &checkpoint, err);
-    if (st == PERIGEE_OK) {
-        st = prg_describe(&checkpoint, out, err);
-    }
-    prg_checkpoint_close(&checkpoint);
-    prg_free(context->allocator, copy);
-    return st;
-}
 
 size_t perigee_description_count(const perigee_description *description) {
     return description ? description->count : 0;

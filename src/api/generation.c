@@ -7,7 +7,6 @@
 #include "base/utf8.h"
 #include "generate/generation.h"
 #include "generate/softmax.h"
-#include "os/machine.h"
 #include "perigee/state.h"
 #include "session/session.h"
 
@@ -147,10 +146,6 @@ static perigee_status step(void *user, const int32_t *tokens, size_t n, perigee_
     return perigee_decode_step(user, tokens, n, which, logits, &rows, cancel, err);
 }
 
-static int64_t position(void *user) {
-    return perigee_session_position(user);
-}
-
 perigee_status perigee_generation_new(perigee_session *session, const int32_t *prompt, size_t count,
                                       const perigee_generation_options *options, perigee_generation **out,
                                       perigee_error **err) {
@@ -159,16 +154,7 @@ perigee_status perigee_generation_new(perigee_session *session, const int32_t *p
         return prg_fail(err, PERIGEE_E_ARGUMENT, "session, prompt or out is NULL");
     }
     const perigee_model *m = session->model;
-    const prg_logit_source source = {.user = session,
-                                     .step = step,
-                                     .position = position,
-                                     .context = perigee_session_context(session),
-                                     .vocabulary = (size_t)m->config.vocabulary,
-                                     .chunk = session->plan.chunk,
-                                     .tokenizer = m->tokenizer,
-                                     .end_ids = m->config.end_ids,
-                                     .end_count = m->config.end_count,
-                                     .clock = prg_os_clock};
+    const prg_logit_source source = prg_logit_source_of(session, step);
     const int64_t at = perigee_session_position(session);
     if (count > 0) {
         return prg_generation_new(m->context->allocator, &source, prompt, count, options, out, err);
@@ -196,6 +182,15 @@ perigee_status perigee_generation_next(perigee_generation *generation, perigee_g
         return prg_fail(err, PERIGEE_E_ARGUMENT, "generation or out is NULL, or struct_size is too small");
     }
     return prg_generation_next(generation, false, out, err);
+}
+
+perigee_status perigee_generation_sampler(const perigee_generation *generation, perigee_sampler **out,
+                                          perigee_error **err) {
+    prg_clear(err);
+    if (!generation || !out) {
+        return prg_fail(err, PERIGEE_E_ARGUMENT, "generation or out is NULL");
+    }
+    return prg_generation_sampler(generation, out, err);
 }
 
 perigee_status perigee_generate(perigee_session *session, const int32_t *prompt, size_t count,

@@ -4,6 +4,7 @@
 #include "base/checked_math.h"
 #include "base/error.h"
 #include "base/options.h"
+#include "model/describe.h"
 #include "model/open.h"
 #include "session/plan.h"
 
@@ -58,14 +59,16 @@ static perigee_status make_plan(perigee_context *context, prg_checkpoint *checkp
     return PERIGEE_OK;
 }
 
-perigee_status perigee_model_plan(perigee_context *context, const char *path, size_t length,
-                                  const perigee_options *options, perigee_plan *out, perigee_error **err) {
+perigee_status perigee_model_inspect(perigee_context *context, const char *path, size_t length,
+                                     const perigee_options *options, perigee_description **description,
+                                     perigee_plan *plan, perigee_error **err) {
     prg_clear(err);
-    if (!context || !path || !out || out->struct_size < sizeof *out) {
-        return prg_fail(err, PERIGEE_E_ARGUMENT, "context, path or out is NULL, or struct_size is too small");
+    if (!context || !path || (plan && plan->struct_size < sizeof *plan)) {
+        return prg_fail(err, PERIGEE_E_ARGUMENT, "context or path is NULL, or struct_size is too small");
     }
     char *copy = NULL;
     prg_checkpoint checkpoint;
+    perigee_description *described = NULL;
     perigee_status st = prg_options_check(options, 1u << PERIGEE_SCOPE_MODEL | 1u << PERIGEE_SCOPE_SESSION, err);
     if (st == PERIGEE_OK) {
         st = prg_model_check_options(options, err);
@@ -77,10 +80,32 @@ perigee_status perigee_model_plan(perigee_context *context, const char *path, si
         return st;
     }
     st = prg_checkpoint_open(context->allocator, &context->log, NULL, copy, true, &checkpoint, err);
-    if (st == PERIGEE_OK) {
-        st = make_plan(context, &checkpoint, options, out, err);
+    if (st == PERIGEE_OK && description) {
+        st = prg_describe(&checkpoint, &described, err);
+    }
+    if (st == PERIGEE_OK && plan) {
+        st = make_plan(context, &checkpoint, options, plan, err);
     }
     prg_checkpoint_close(&checkpoint);
     prg_free(context->allocator, copy);
+    if (st != PERIGEE_OK) {
+        prg_description_free(described);
+    } else if (description) {
+        *description = described;
+    }
     return st;
+}
+
+perigee_status perigee_model_plan(perigee_context *context, const char *path, size_t length,
+                                  const perigee_options *options, perigee_plan *out, perigee_error **err) {
+    prg_clear(err);
+    return out ? perigee_model_inspect(context, path, length, options, NULL, out, err)
+               : prg_fail(err, PERIGEE_E_ARGUMENT, "out is NULL");
+}
+
+perigee_status perigee_model_describe(perigee_context *context, const char *path, size_t length,
+                                      perigee_description **out, perigee_error **err) {
+    prg_clear(err);
+    return out ? perigee_model_inspect(context, path, length, NULL, out, NULL, err)
+               : prg_fail(err, PERIGEE_E_ARGUMENT, "out is NULL");
 }

@@ -8,7 +8,28 @@
 #include "base/float_mode.h"
 #include "generate/select.h"
 #include "generate/softmax.h"
+#include "os/machine.h"
+#include "session/session.h"
 #include "text/tokenizer.h"
+
+static int64_t position_of(void *user) {
+    const perigee_session *session = user;
+    return (int64_t)session->position;
+}
+
+prg_logit_source prg_logit_source_of(perigee_session *session, prg_logit_step step) {
+    const perigee_model *m = session->model;
+    return (prg_logit_source){.user = session,
+                              .step = step,
+                              .position = position_of,
+                              .context = (int64_t)session->plan.context,
+                              .vocabulary = (size_t)m->config.vocabulary,
+                              .chunk = session->plan.chunk,
+                              .tokenizer = m->tokenizer,
+                              .end_ids = m->config.end_ids,
+                              .end_count = m->config.end_count,
+                              .clock = prg_os_clock};
+}
 
 void perigee_generation_free(perigee_generation *generation) {
     if (generation) {
@@ -311,5 +332,16 @@ perigee_status prg_generation_next(perigee_generation *generation, bool by_chunk
         *out = (perigee_generated){.struct_size = out->struct_size, .id = -1, .text = "", .log_probability = NAN};
     }
     fill_in(g, begin, out);
+    return st;
+}
+
+perigee_status prg_generation_sampler(const perigee_generation *g, perigee_sampler **out, perigee_error **err) {
+    if (g->chosen >= 0) { /* the draw is made, and behind a failure the token is still to come */
+        return prg_fail(err, PERIGEE_E_STATE, "a token was drawn and not handed out: repeat the call that failed");
+    }
+    perigee_status st = prg_sampler_clone(g->options->sampler, out, err);
+    if (st == PERIGEE_OK) {
+        prg_sampler_forget(*out, g->pending_count - g->pending_done);
+    }
     return st;
 }

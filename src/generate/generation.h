@@ -31,10 +31,12 @@ perigee_status prg_generation_options_add_string(perigee_generation_options *opt
                                                  perigee_error **err);
 
 /* What a generation runs on: a session, or in tests anything that answers with logits. */
+typedef perigee_status (*prg_logit_step)(void *user, const int32_t *tokens, size_t n, perigee_logits which,
+                                         const float **logits, perigee_cancel *cancel, perigee_error **err);
+
 typedef struct prg_logit_source {
     void *user;
-    perigee_status (*step)(void *user, const int32_t *tokens, size_t n, perigee_logits which, const float **logits,
-                           perigee_cancel *cancel, perigee_error **err);
+    prg_logit_step step;
     int64_t (*position)(void *user);
     int64_t context;
     size_t vocabulary, chunk;
@@ -43,6 +45,9 @@ typedef struct prg_logit_source {
     size_t end_count;
     double (*clock)(void);
 } prg_logit_source;
+
+/* `step` takes the session. */
+prg_logit_source prg_logit_source_of(perigee_session *session, prg_logit_step step);
 
 struct perigee_generation {
     prg_allocator *allocator;
@@ -71,5 +76,7 @@ perigee_status prg_generation_new(prg_allocator *allocator, const prg_logit_sour
 /* As perigee_generation_next(); `by_chunk`: comes back behind each chunk of the prompt too. */
 perigee_status prg_generation_next(perigee_generation *generation, bool by_chunk, perigee_generated *out,
                                    perigee_error **err);
+/* As perigee_generation_sampler(). */
+perigee_status prg_generation_sampler(const perigee_generation *generation, perigee_sampler **out, perigee_error **err);
 
 #endif

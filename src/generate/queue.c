@@ -77,11 +77,6 @@ static perigee_status no_step(void *user, const int32_t *tokens, size_t n, perig
     return prg_fail(err, PERIGEE_E_INTERNAL, "a queued generation asked for a step");
 }
 
-static int64_t position(void *user) {
-    const perigee_session *session = user;
-    return (int64_t)session->position;
-}
-
 static perigee_status admit(perigee_queue *queue, prg_request *r, perigee_error **err) {
     perigee_model *m = queue->model;
     perigee_session *session = NULL;
@@ -89,16 +84,7 @@ static perigee_status admit(perigee_queue *queue, prg_request *r, perigee_error 
     if (st != PERIGEE_OK) {
         return st;
     }
-    const prg_logit_source source = {.user = session,
-                                     .step = no_step,
-                                     .position = position,
-                                     .context = (int64_t)session->plan.context,
-                                     .vocabulary = (size_t)m->config.vocabulary,
-                                     .chunk = session->plan.chunk,
-                                     .tokenizer = m->tokenizer,
-                                     .end_ids = m->config.end_ids,
-                                     .end_count = m->config.end_count,
-                                     .clock = prg_os_clock};
+    const prg_logit_source source = prg_logit_source_of(session, no_step);
     st = prg_generation_new(queue->allocator, &source, r->prompt, r->count, r->options, &r->generation, err);
     if (st != PERIGEE_OK) {
         prg_session_free(session);

@@ -145,6 +145,14 @@ void prg_sampler_accept(perigee_sampler *sampler, const int32_t *ids, size_t cou
     }
 }
 
+void prg_sampler_forget(perigee_sampler *sampler, size_t count) {
+    const size_t gone = prg_min(count, sampler->history_count);
+    if (gone > 0) {
+        sampler->history_next = (sampler->history_next + sampler->window - gone) % sampler->window;
+        sampler->history_count -= gone;
+    }
+}
+
 static perigee_status reserve(perigee_sampler *s, size_t vocabulary, perigee_error **err) {
     if (s->capacity >= vocabulary) {
         return PERIGEE_OK;

@@ -52,6 +52,8 @@ perigee_status prg_sampler_clone(const perigee_sampler *sampler, perigee_sampler
 perigee_status prg_sampler_sample(perigee_sampler *sampler, const float *logits, size_t count, const uint64_t *allowed,
                                   size_t allowed_count, int32_t *id, perigee_error **err);
 void prg_sampler_accept(perigee_sampler *sampler, const int32_t *ids, size_t count);
+/* Take the newest `count` ids out of the history again. Accepted once more, they make it what it was. */
+void prg_sampler_forget(perigee_sampler *sampler, size_t count);
 
 /* The whole sampler as bytes, the same on every machine. `size` first, then save into that many. */
 size_t prg_sampler_save_size(const perigee_sampler *sampler);

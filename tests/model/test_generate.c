@@ -1,5 +1,6 @@
 /* Generations and scores over real sessions of the golden cases. */
 #include "generate/generation.h"
+#include "perigee/state.h"
 #include "session/session.h"
 #include "support/golden.h"
 #include "support/suite.h"
@@ -114,6 +115,67 @@ START_TEST(test_sampled) {
 }
 END_TEST
 
+/* A generation that is broken off and taken up by another process goes on as if nothing had been: draws and penalties,
+ * with windows shorter and longer than the text. */
+static void take_up_again(perigee_model *model, const golden *g, size_t window, size_t at) {
+    enum { TOKENS = 14 };
+    perigee_sampler *sampler = NULL, *left = NULL, *loaded = NULL;
+    perigee_generation *generation = NULL;
+    perigee_session *session = golden_session(model, NULL), *other = golden_session(model, NULL);
+    seen whole = {.count = 0}, rest = {.count = 0};
+    golden_ok(perigee_sampler_new(context, &sampler, NULL), NULL);
+    golden_ok(perigee_sampler_add_frequency(sampler, 0.7, window, NULL), NULL);
+    golden_ok(perigee_sampler_add_temperature(sampler, 1.5, NULL), NULL);
+    perigee_sampler_set_seed(sampler, 9);
+    perigee_generation_options *o = without_stops(TOKENS);
+    golden_ok(perigee_generation_options_set_sampler(o, sampler, NULL), NULL);
+    golden_ok(perigee_generate(session, g->ids, g->tokens, o, see, &whole, NULL, NULL), NULL);
+    perigee_session_reset(session);
+    golden_ok(perigee_generation_new(session, g->ids, g->tokens, o, &generation, NULL), NULL);
+    for (size_t i = 0; i < at; i++) {
+        perigee_generated step = {.struct_size = sizeof step};
+        golden_ok(perigee_generation_next(generation, &step, NULL), NULL);
+        ck_assert_int_eq(step.id, whole.ids[i]);
+    }
+    golden_ok(perigee_generation_sampler(generation, &left, NULL), NULL);
+    size_t size = 0;
+    golden_ok(perigee_state_size(session, left, &size, NULL), NULL);
+    void *state = malloc(size);
+    golden_ok(perigee_state_save(session, left, state, size, &size, NULL), NULL);
+    golden_ok(perigee_sampler_new(context, &loaded, NULL), NULL);
+    golden_ok(perigee_state_load(other, loaded, state, size, NULL), NULL);
+    free(state);
+    perigee_generation_options_free(o);
+    o = without_stops((int64_t)(TOKENS - at));
+    golden_ok(perigee_generation_options_set_sampler(o, loaded, NULL), NULL);
+    golden_ok(perigee_generate(other, at ? &whole.ids[at - 1] : g->ids, at ? 1 : g->tokens, o, see, &rest, NULL, NULL),
+              NULL);
+    ck_assert_uint_eq(rest.count, TOKENS - at);
+    ck_assert_msg(memcmp(rest.ids, whole.ids + at, rest.count * sizeof *rest.ids) == 0, "window %zu, broken at %zu",
+                  window, at);
+    perigee_generation_free(generation);
+    perigee_generation_options_free(o);
+    perigee_sampler_free(sampler);
+    perigee_sampler_free(left);
+    perigee_sampler_free(loaded);
+    perigee_session_free(session);
+    perigee_session_free(other);
+}
+
+START_TEST(test_taken_up_with_its_sampler) {
+    golden g = golden_read("kimi_k3");
+    perigee_model *model = golden_model(context, "kimi_k3", NULL);
+    const size_t windows[] = {1, 3, 5, 1000}, breaks[] = {0, 1, 7, 13};
+    for (size_t i = 0; i < 16; i++) {
+        take_up_again(model, &g, windows[i / 4], breaks[i % 4]);
+    }
+    perigee_sampler *sampler = NULL;
+    ck_assert_int_eq(perigee_generation_sampler(NULL, &sampler, NULL), PERIGEE_E_ARGUMENT);
+    perigee_model_free(model);
+    free(g.file);
+}
+END_TEST
+
 /* No prompt: on from where the session stands. */
 START_TEST(test_going_on) {
     golden g = golden_read("kimi_k2");
@@ -186,5 +248,5 @@ START_TEST(test_score) {
 }
 END_TEST
 
-PRG_SUITE("generate", setup, teardown, test_greedy, test_callback, test_sampled, test_going_on, test_cancelled,
-          test_score)
+PRG_SUITE("generate", setup, teardown, test_greedy, test_callback, test_sampled, test_taken_up_with_its_sampler,
+          test_going_on, test_cancelled, test_score)

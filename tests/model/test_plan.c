@@ -86,6 +86,34 @@ START_TEST(a_budget) {
 }
 END_TEST
 
+START_TEST(one_look_gives_both) {
+    perigee_plan p = {.struct_size = sizeof p};
+    const char *path = PRG_FIXTURES "/golden/kimi_k3";
+    perigee_description *both = NULL, *alone = NULL;
+    perigee_totals a = {.struct_size = sizeof a}, b = {.struct_size = sizeof b};
+    perigee_options *options = golden_options("context=64 trunk=q8_0");
+    golden_ok(perigee_model_inspect(context, path, SIZE_MAX, options, &both, &p, NULL), NULL);
+    const perigee_plan expected = make("kimi_k3", "context=64 trunk=q8_0");
+    ck_assert(p.resident_bytes == expected.resident_bytes && p.relaid_bytes == expected.relaid_bytes &&
+              p.scratch_bytes == expected.scratch_bytes && p.context == 64);
+    golden_ok(perigee_model_describe(context, path, SIZE_MAX, &alone, NULL), NULL);
+    golden_ok(perigee_description_totals(both, &a, NULL), NULL);
+    golden_ok(perigee_description_totals(alone, &b, NULL), NULL);
+    ck_assert(a.parameters == b.parameters && a.disk_bytes == b.disk_bytes);
+    ck_assert_uint_eq(perigee_description_count(both), perigee_description_count(alone));
+    perigee_description_free(both);
+    perigee_description_free(alone);
+    perigee_options_free(options);
+    /* both or none */
+    options = golden_options("context=2000000000");
+    both = NULL;
+    ck_assert_int_ne(perigee_model_inspect(context, path, SIZE_MAX, options, &both, &p, NULL), PERIGEE_OK);
+    ck_assert_ptr_null(both);
+    golden_ok(perigee_model_inspect(context, path, SIZE_MAX, NULL, NULL, NULL, NULL), NULL);
+    perigee_options_free(options);
+}
+END_TEST
+
 START_TEST(arguments) {
     perigee_plan p = {.struct_size = sizeof p}, small = {.struct_size = 8};
     const char *path = PRG_FIXTURES "/golden/kimi_k2";
@@ -97,4 +125,5 @@ START_TEST(arguments) {
 }
 END_TEST
 
-PRG_SUITE("plan", setup, teardown, a_load_takes_what_was_planned, a_config_alone, a_budget, arguments)
+PRG_SUITE("plan", setup, teardown, a_load_takes_what_was_planned, a_config_alone, a_budget, one_look_gives_both,
+          arguments)

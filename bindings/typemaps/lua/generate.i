@@ -199,6 +199,19 @@
     lua_results l_generate(lua_State *L, lua_slot prompt, perigee_generation_options *options = NULL) {
         return start_generation(L, $self, prompt, options);
     }
+    /* sampler(): a copy of the one of the session's generation, behind the tokens so far */
+    lua_results l_sampler(lua_State *L) {
+        perigee_generation *g = running_generation(L, 1);
+        perigee_sampler *s = NULL;
+        perigee_error *e = NULL;
+        perigee_status st;
+        (void)$self;
+        if (!g) return luaL_error(L, "the session has no generation");
+        st = perigee_generation_sampler(g, &s, &e);
+        if (st) return raise_status(L, st, e);
+        SWIG_NewPointerObj(L, s, SWIGTYPE_p_perigee_sampler, 1);
+        return 1;
+    }
     lua_results l_score(lua_State *L, lua_slot ids, perigee_cancel *cancel = NULL) {
         size_t n, i;
         const int32_t *v = to_tokens(L, ids, &n);

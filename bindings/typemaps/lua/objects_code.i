@@ -33,6 +33,15 @@ static void drop_generation(lua_State *L, int session) {
     lua_pop(L, 1);
 }
 
+/* The one that the session has, or NULL. */
+static perigee_generation *running_generation(lua_State *L, int session) {
+    generation *g;
+    lua_getiuservalue(L, session, 1);
+    g = (generation *)luaL_testudata(L, -1, "perigee.generation");
+    lua_pop(L, 1);
+    return g ? g->g : NULL;
+}
+
 static void push_step(lua_State *L, const perigee_generated *s) {
     size_t i;
     lua_newtable(L);

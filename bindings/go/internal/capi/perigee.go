@@ -307,6 +307,7 @@ extern swig_intgo _wrap_perigee_generation_options_add_stop_string_capi_bca1bdc1
 extern swig_intgo _wrap_perigee_generation_options_set_log_probabilities_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
 extern swig_intgo _wrap_perigee_generation_options_set_cancel_capi_bca1bdc106a9e44d(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern swig_intgo _wrap_perigee_generation_new_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_128 arg2, uintptr_t arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_intgo _wrap_perigee_generation_sampler_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern void _wrap_perigee_generation_free_capi_bca1bdc106a9e44d(uintptr_t arg1);
 extern swig_intgo _wrap_perigee_session_fork_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern swig_intgo _wrap_perigee_session_rewind_capi_bca1bdc106a9e44d(uintptr_t arg1, swig_type_129 arg2, swig_voidp arg3, uintptr_t arg4, swig_voidp arg5);
@@ -1815,6 +1816,15 @@ func Perigee_generation_new(arg1 uintptr, arg2 []int32, arg3 uintptr, arg4 *uint
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
+	return swig_r
+}
+
+func Perigee_generation_sampler(arg1 uintptr, arg2 *uintptr, arg3 *uintptr) (_swig_ret int) {
+	var swig_r int
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int)(C._wrap_perigee_generation_sampler_capi_bca1bdc106a9e44d(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 

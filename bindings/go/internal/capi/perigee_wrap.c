@@ -3079,6 +3079,23 @@ intgo _wrap_perigee_generation_new_capi_bca1bdc106a9e44d(perigee_session *_swig_
 }
 
 
+intgo _wrap_perigee_generation_sampler_capi_bca1bdc106a9e44d(perigee_generation *_swig_go_0, perigee_sampler **_swig_go_1, perigee_error **_swig_go_2) {
+  perigee_generation *arg1 = (perigee_generation *) 0 ;
+  perigee_sampler **arg2 = (perigee_sampler **) 0 ;
+  perigee_error **arg3 = (perigee_error **) 0 ;
+  perigee_status result;
+  intgo _swig_go_result;
+  
+  arg1 = *(perigee_generation * *)&_swig_go_0; 
+  arg2 = (perigee_sampler **)_swig_go_1; 
+  arg3 = (perigee_error **)_swig_go_2; 
+  
+  result = (perigee_status)perigee_generation_sampler((struct perigee_generation const *)arg1,arg2,arg3);
+  _swig_go_result = (intgo)result; 
+  return _swig_go_result;
+}
+
+
 void _wrap_perigee_generation_free_capi_bca1bdc106a9e44d(perigee_generation *_swig_go_0) {
   perigee_generation *arg1 = (perigee_generation *) 0 ;
   

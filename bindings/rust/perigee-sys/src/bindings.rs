@@ -733,6 +733,7 @@ extern "C" {
     pub fn perigee_model_get_info(model: *const perigee_model, out: *mut perigee_model_info, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_model_plan(context: *mut perigee_context, path: *const c_char, length: usize, options: *const perigee_options, out: *mut perigee_plan, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_model_describe(context: *mut perigee_context, path: *const c_char, length: usize, out: *mut *mut perigee_description, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_model_inspect(context: *mut perigee_context, path: *const c_char, length: usize, options: *const perigee_options, description: *mut *mut perigee_description, plan: *mut perigee_plan, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_description_count(description: *const perigee_description) -> usize;
     pub fn perigee_description_component(description: *const perigee_description, index: usize, out: *mut perigee_component, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_description_totals(description: *const perigee_description, out: *mut perigee_totals, err: *mut *mut perigee_error) -> perigee_status;
@@ -812,6 +813,7 @@ extern "C" {
     pub fn perigee_generation_options_set_cancel(options: *mut perigee_generation_options, cancel: *mut perigee_cancel, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_generation_new(session: *mut perigee_session, prompt: *const i32, count: usize, options: *const perigee_generation_options, out: *mut *mut perigee_generation, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_generation_next(generation: *mut perigee_generation, out: *mut perigee_generated, err: *mut *mut perigee_error) -> perigee_status;
+    pub fn perigee_generation_sampler(generation: *const perigee_generation, out: *mut *mut perigee_sampler, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_generation_free(generation: *mut perigee_generation);
     pub fn perigee_generate(session: *mut perigee_session, prompt: *const i32, count: usize, options: *const perigee_generation_options, callback: perigee_generate_fn, user: *mut c_void, finish: *mut perigee_finish, err: *mut *mut perigee_error) -> perigee_status;
     pub fn perigee_score(session: *mut perigee_session, ids: *const i32, count: usize, out: *mut f64, cancel: *mut perigee_cancel, err: *mut *mut perigee_error) -> perigee_status;

@@ -185,6 +185,16 @@ impl Session {
     }
 }
 
+impl Generation<'_> {
+    /// Copy the sampler as it is behind the tokens so far: with it, and the newest token as prompt, the same tokens
+    /// follow as without a break.
+    pub fn sampler(&self) -> Result<Sampler> {
+        let mut p = ptr::null_mut();
+        call(|e| unsafe { sys::perigee_generation_sampler(self.raw.as_ptr(), &mut p, e) })?;
+        Ok(Sampler::own(p))
+    }
+}
+
 impl Iterator for Generation<'_> {
     type Item = Result<Step>;
 

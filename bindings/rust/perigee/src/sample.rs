@@ -78,6 +78,9 @@ impl Sampler {
         call(|e| unsafe { sys::perigee_sampler_clone(self.0.as_ptr(), &mut p, e) })?;
         Ok(Sampler(NonNull::new(p).expect("a handle")))
     }
+    pub(crate) fn own(raw: *mut sys::perigee_sampler) -> Sampler {
+        Sampler(NonNull::new(raw).expect("a handle"))
+    }
     /// Add to the logits of single tokens.
     pub fn bias(&mut self, biases: &[(i32, f32)]) -> Result<&mut Self> {
         let ids: Vec<i32> = biases.iter().map(|b| b.0).collect();

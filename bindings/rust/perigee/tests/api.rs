@@ -67,7 +67,10 @@ fn golden_cases_by_steps_and_by_generation() {
             .unwrap()
             .default_stops(false)
             .unwrap();
-        let steps: Vec<Step> = s.generate(&ids, Some(&options)).unwrap().map(|s| s.unwrap()).collect();
+        let mut generation = s.generate(&ids, Some(&options)).unwrap();
+        let steps: Vec<Step> = generation.by_ref().map(|s| s.unwrap()).collect();
+        generation.sampler().unwrap().accept(&[1]).unwrap();
+        drop(generation);
         let got: Vec<i32> = steps.iter().filter_map(|s| s.id).collect();
         assert_eq!(got, greedy, "{}", case);
         assert_eq!(steps.last().unwrap().finish, Some(Finish::LENGTH));
