@@ -1,3 +1,3 @@
 #include "kernels/forms/layer_rows.h"
 
-ROWS(avx2, PERIGEE_CPU_AVX2, 100)
+ROWS_BUT_ATTENTION(avx2, PERIGEE_CPU_AVX2, 100)

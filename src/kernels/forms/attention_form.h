@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "kernels/lane_math.h"
+#include "perigee/sys/kernel.h"
 
 enum { GROUP = PERIGEE_ATTENTION_GROUP, KEYS = PERIGEE_ATTENTION_KEYS, SCORE_CHUNK = 96 };
 /* Vectors beside the six rows of a group whose accumulators stay in registers. */

@@ -5,7 +5,6 @@
 
 #include "kernels/rows.h"
 
-#include "kernels/forms/attention_form.h"
 #include "kernels/forms/conv_form.h"
 #include "kernels/forms/kda_form.h"
 #include "kernels/forms/norm_form.h"
@@ -24,13 +23,16 @@
                                                      .token_tile = 1,                                                  \
                                                      .run = {__VA_ARGS__}};
 
-#define ROWS(isa, features, priority)                                                                                  \
+#define ROWS_BUT_ATTENTION(isa, features, priority)                                                                    \
     ROW(gated, GATED_ACTIVATION, isa, features, priority, .gated = {gated})                                            \
     ROW(norm, RMS_NORM, isa, features, priority, .norm = {rms_norm})                                                   \
     ROW(softmax, SOFTMAX, isa, features, priority, .softmax = {softmax, sigmoid, sigmoid_gate})                        \
     ROW(conv, SHORT_CONV, isa, features, priority, .conv = {conv})                                                     \
     ROW(kda, KDA, isa, features, priority, .kda = {kda})                                                               \
-    ROW(attention, ATTENTION, isa, features, priority, .attention = {.tile = attention})                               \
     ROW(mix, RESIDUAL_MIX, isa, features, priority, .mix = {mix})
+
+#define ROWS(isa, features, priority)                                                                                  \
+    ROWS_BUT_ATTENTION(isa, features, priority)                                                                        \
+    ROW(attention, ATTENTION, isa, features, priority, .attention = {.tile = attention})
 
 #endif
