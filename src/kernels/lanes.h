@@ -70,6 +70,44 @@ INLINE float lanes_largest(lanes a) {
 #endif
 }
 
+/* Number j of each of 16 groups of four numbers to out[j]. */
+#if defined(LANES_X86)
+INLINE void lanes_load_fours(const float *p, lanes out[4]) {
+    __m256 half[2][4];
+    UNROLLED(2)
+    for (size_t i = 0; i < 2; i++, p += 32) {
+        __m256 r0 = _mm256_loadu_ps(p), r1 = _mm256_loadu_ps(p + 8), r2 = _mm256_loadu_ps(p + 16),
+               r3 = _mm256_loadu_ps(p + 24);
+        __m256 a = _mm256_permute2f128_ps(r0, r2, 0x20), b = _mm256_permute2f128_ps(r0, r2, 0x31);
+        __m256 c = _mm256_permute2f128_ps(r1, r3, 0x20), d = _mm256_permute2f128_ps(r1, r3, 0x31);
+        r0 = _mm256_unpacklo_ps(a, b);
+        r1 = _mm256_unpacklo_ps(c, d);
+        r2 = _mm256_unpackhi_ps(a, b);
+        r3 = _mm256_unpackhi_ps(c, d);
+        half[i][0] = _mm256_shuffle_ps(r0, r1, 0x44);
+        half[i][1] = _mm256_shuffle_ps(r0, r1, 0xee);
+        half[i][2] = _mm256_shuffle_ps(r2, r3, 0x44);
+        half[i][3] = _mm256_shuffle_ps(r2, r3, 0xee);
+    }
+    UNROLLED(4)
+    for (size_t j = 0; j < 4; j++) {
+        out[j] = lanes_of_halves(half[0][j], half[1][j]);
+    }
+}
+#else
+INLINE void lanes_load_fours(const float *p, lanes out[4]) {
+    float turned[4 * LANES];
+    for (size_t i = 0; i < LANES; i++) {
+        for (size_t j = 0; j < 4; j++) {
+            turned[j * LANES + i] = p[i * 4 + j];
+        }
+    }
+    for (size_t j = 0; j < 4; j++) {
+        out[j] = lanes_load(turned + j * LANES);
+    }
+}
+#endif
+
 /* Towards the second cache; costs nothing where there is no such instruction. */
 INLINE void lanes_prefetch(const void *p) {
     __builtin_prefetch(p, 0, 2);

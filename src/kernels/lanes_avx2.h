@@ -14,6 +14,9 @@ INLINE __m256 lanes_low(lanes v) {
 INLINE __m256 lanes_high(lanes v) {
     return v.b;
 }
+INLINE lanes lanes_of_halves(__m256 low, __m256 high) {
+    return (lanes){low, high};
+}
 INLINE lanes lanes_set(float x) {
     return (lanes){_mm256_set1_ps(x), _mm256_set1_ps(x)};
 }

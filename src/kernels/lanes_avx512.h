@@ -13,6 +13,9 @@ INLINE __m256 lanes_high(lanes a) {
     return _mm512_extractf32x8_ps(a, 1);
 }
 
+INLINE lanes lanes_of_halves(__m256 low, __m256 high) {
+    return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+}
 INLINE lanes lanes_set(float x) {
     return _mm512_set1_ps(x);
 }
