@@ -184,6 +184,11 @@ START_TEST(rows_compute_what_they_say) {
 }
 END_TEST
 
+static bool is_block_form(const perigee_kernel_row *row) {
+    return row->op == PERIGEE_OP_MATMUL &&
+           (row->dtype == PERIGEE_DTYPE_MXFP4 || row->dtype == PERIGEE_DTYPE_INT4 || row->dtype == PERIGEE_DTYPE_Q8_0);
+}
+
 /* Blocks at the ends of what the codes can hold, a kind for each row of weights. */
 static void fill_hard(uint32_t dtype, problem *p, uint64_t seed) {
     const size_t cols = p->w.cols;
@@ -256,8 +261,7 @@ static void check_hard(const perigee_kernel_row *row, size_t k, size_t m) {
 START_TEST(hard_blocks_are_within_bounds) {
     for (size_t i = 0; i < prg_kernel_table_count(table); i++) {
         const perigee_kernel_row *row = prg_kernel_table_at(table, i);
-        if (row->op == PERIGEE_OP_MATMUL && (row->dtype == PERIGEE_DTYPE_MXFP4 || row->dtype == PERIGEE_DTYPE_INT4 ||
-                                             row->dtype == PERIGEE_DTYPE_Q8_0)) {
+        if (is_block_form(row)) {
             check_hard(row, 1024, 1);
             check_hard(row, 1600, 6);
         }
@@ -315,6 +319,72 @@ START_TEST(fp8_codes_are_what_they_decode_to) {
                 check_codes(row, decoded, 1024, m);
                 check_codes(row, decoded, 433 + m, m);
             }
+        }
+    }
+}
+END_TEST
+
+/* Sums of the largest codes times the largest parts of activations, all of one sign, so that nothing may overflow. */
+static void fill_largest(problem *p) {
+    static const uint8_t nibbles[] = {0x77, 0xff, 0x00, 0x88}, bytes[] = {0x7f, 0x80, 0x81, 0xff};
+    const size_t cols = p->w.cols;
+    for (size_t r = 0; r < p->w.rows; r++) {
+        memset(p->codes + r * p->w.row_bytes, p->w.dtype == PERIGEE_DTYPE_Q8_0 ? bytes[r % 4] : nibbles[r % 4],
+               p->w.row_bytes);
+    }
+    for (size_t i = 0; i < p->m * cols; i++) {
+        /* 127 alone; or 126, 127 in the first two parts, or its negative in the second */
+        static const float sizes[] = {1, 126.4999f / 127, 125.5001f / 127};
+        const size_t t = i / cols;
+        p->x[i] = (t % 2 ? -1.0f : 1.0f) * (i % cols % 32 == 0 ? 1 : sizes[t / 2 % 3]);
+    }
+}
+
+START_TEST(largest_sums_do_not_overflow) {
+    enum { ROWS = 9, K = 1120, M = 7 };
+    for (size_t i = 0; i < prg_kernel_table_count(table); i++) {
+        const perigee_kernel_row *row = prg_kernel_table_at(table, i), *scalar = scalar_of(row);
+        if (!is_block_form(row) || !scalar) {
+            continue;
+        }
+        problem p = make_problem(row->dtype, ROWS, K, M, i);
+        float y[M * ROWS], other[M * ROWS];
+        fill_largest(&p);
+        run(scalar, &p, 0, ROWS, NULL, M, other, ROWS);
+        run(row, &p, 0, ROWS, NULL, M, y, ROWS);
+        ck_assert_msg(memcmp(y, other, sizeof y) == 0, "%s: largest sums differ from scalar's", row->name);
+        for (uint32_t t = 0; t < M; t++) {
+            run(row, &p, 0, ROWS, &t, 1, y, ROWS);
+            ck_assert_msg(memcmp(y, other + t * ROWS, ROWS * sizeof *y) == 0, "%s: largest sums, row %u alone",
+                          row->name, t);
+        }
+        free_problem(&p);
+    }
+}
+END_TEST
+
+/* Whatever is left of tiles, panels and blocks. */
+START_TEST(every_count_gives_the_same_bits) {
+    enum { ROWS = 19, MOST = 40 };
+    static const size_t widths[] = {600, 2080};
+    for (size_t i = 0; i < prg_kernel_table_count(table); i++) {
+        const perigee_kernel_row *row = prg_kernel_table_at(table, i), *scalar = scalar_of(row);
+        for (size_t j = 0; j < 2 && is_block_form(row) && scalar; j++) {
+            problem p = make_problem(row->dtype, ROWS, widths[j], MOST, i);
+            float *y = block(MOST * ROWS * sizeof *y), *other = block(MOST * ROWS * sizeof *y);
+            run(scalar, &p, 0, ROWS, NULL, MOST, other, ROWS);
+            for (size_t m = 1; m <= MOST; m++) {
+                const size_t count = m % ROWS + 1, first = ROWS - count;
+                run(row, &p, first, count, NULL, m, y, ROWS);
+                for (size_t t = 0; t < m; t++) {
+                    ck_assert_msg(memcmp(y + t * ROWS, other + t * ROWS + first, count * sizeof *y) == 0,
+                                  "%s: k %zu, %zu rows by %zu: bits of row %zu differ", row->name, widths[j], count, m,
+                                  t);
+                }
+            }
+            prg_free(allocator, y);
+            prg_free(allocator, other);
+            free_problem(&p);
         }
     }
 }
@@ -405,5 +475,5 @@ START_TEST(transposed_rows_compute_what_they_say) {
 END_TEST
 
 PRG_SUITE("matmul_rows", open_table, close_table, rows_compute_what_they_say, hard_blocks_are_within_bounds,
-          fp8_codes_are_what_they_decode_to, what_is_not_finite_shows, all_forms_have_a_row,
-          transposed_rows_compute_what_they_say)
+          fp8_codes_are_what_they_decode_to, largest_sums_do_not_overflow, every_count_gives_the_same_bits,
+          what_is_not_finite_shows, all_forms_have_a_row, transposed_rows_compute_what_they_say)

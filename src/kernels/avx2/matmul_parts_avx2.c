@@ -9,12 +9,12 @@
 #include "kernels/parts_rows.h"
 
 enum {
-    PANEL_ROWS = 8,
+    PANEL_ROWS = 8, /* as many as trees() takes */
     PANEL_SUPERS = 4,
     ROWS = 2, /* of a tile */
     TOKENS = 2,
     CHUNK = 128, /* rows of activations whose sums wait at a time */
-    FAR = 4096,
+    FAR = 8192,
     FAR_SCALES = 256
 };
 
@@ -33,43 +33,47 @@ static size_t scratch_bytes(size_t m, size_t k) {
     return m <= 1 ? 0 : sizeof(panel) + (m < CHUNK ? m : CHUNK) * PANEL_ROWS * PRG_GROUPS * sizeof(float);
 }
 
-INLINE __m256i pairs(__m256i codes, const void *q) {
-    return _mm256_maddubs_epi16(codes, _mm256_load_si256(q));
+/* gcc would add in another order, with more values at a time than there are registers. */
+INLINE void hold(__m256i *v) {
+    __asm__("" : "+x"(*v));
 }
 
 INLINE __m256i wider(__m256i halves) {
     return _mm256_madd_epi16(halves, _mm256_set1_epi16(1));
 }
 
+/* The sums of vectors 0 ... 3 and 4 ... 7 of bytes to one. */
+INLINE __m256i of_bytes(__m256i even, __m256i odd) {
+    return _mm256_add_epi32(_mm256_blend_epi32(even, odd, 0xf0), _mm256_permute2x128_si256(even, odd, 0x21));
+}
+
+/* A product of codes, whose sizes are given too, with activations, added to what 16 bits hold, or for Q8_0 32. */
+INLINE void add_product(form f, __m256i codes, __m256i size, __m256i q, bool begin, __m256i *sum) {
+    if (f == FORM_Q8_0) {
+        const __m256i product = wider(_mm256_maddubs_epi16(size, _mm256_sign_epi8(q, codes)));
+        *sum = begin ? product : _mm256_add_epi32(*sum, product);
+    } else {
+        const __m256i product = _mm256_maddubs_epi16(codes, q);
+        *sum = begin ? product : _mm256_add_epi16(*sum, product);
+    }
+    hold(sum);
+}
+
 /* The integer dots of half a superblock, of lanes. */
 INLINE __m256i dots(form f, const __m256i codes[8], const int8_t *q, const int32_t *start) {
     __m256i part[2];
-    if (f == FORM_Q8_0) {
-#pragma GCC unroll 2
-        for (int h = 0; h < 2; h++) {
-            part[h] = _mm256_setzero_si256();
-#pragma GCC unroll 4
-            for (int j = h * 4; j < h * 4 + 4; j++) {
-                const __m256i s = _mm256_sign_epi8(_mm256_load_si256((const void *)(q + j * 32)), codes[j]);
-                part[h] = _mm256_add_epi32(part[h], wider(_mm256_maddubs_epi16(_mm256_abs_epi8(codes[j]), s)));
-            }
-        }
-        return _mm256_add_epi32(_mm256_blend_epi32(part[0], part[1], 0xf0),
-                                _mm256_permute2x128_si256(part[0], part[1], 0x21));
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; j++) {
+        const int into = f == FORM_INT4 ? 0 : j / 4;
+        const __m256i size = f == FORM_Q8_0 ? _mm256_abs_epi8(codes[j]) : codes[j];
+        add_product(f, codes[j], size, _mm256_load_si256((const void *)(q + j * 32)), j == into * 4, &part[into]);
     }
-#pragma GCC unroll 2
-    for (int h = 0; h < 2; h++) {
-        part[h] = pairs(codes[h * 4], q + h * 4 * 32);
-#pragma GCC unroll 3
-        for (int j = h * 4 + 1; j < h * 4 + 4; j++) {
-            part[h] = _mm256_add_epi16(part[h], pairs(codes[j], q + j * 32));
-        }
+    if (f == FORM_Q8_0) {
+        return of_bytes(part[0], part[1]);
     }
     const __m256i from = _mm256_load_si256((const void *)start);
-    if (f == FORM_INT4) {
-        return _mm256_add_epi32(wider(_mm256_add_epi16(part[0], part[1])), from);
-    }
-    return _mm256_add_epi32(_mm256_add_epi32(wider(part[0]), from), wider(part[1]));
+    return f == FORM_INT4 ? _mm256_add_epi32(wider(part[0]), from)
+                          : _mm256_add_epi32(_mm256_add_epi32(wider(part[0]), from), wider(part[1]));
 }
 
 INLINE __m256 scaled(__m256 sum, __m256i dot, __m256 w, __m256 x) {
@@ -98,7 +102,7 @@ INLINE float one_row(form f, int wide, const uint8_t *codes, const uint8_t *scal
             }
         }
     }
-    return tree(f, sums[0], sums[1]);
+    return tree(sums[0], sums[1]);
 }
 
 /* Superblocks from ... from + supers - 1 of n rows. What the next panel takes is fetched ahead. */
@@ -137,21 +141,16 @@ INLINE void tile_step(form f, const uint8_t *const *w, const int8_t *const *q, i
 #pragma GCC unroll 2
     for (int r = 0; r < ROWS; r++) {
         v[r] = _mm256_load_si256((const void *)(w[r] + j * 32));
+        hold(&v[r]);
         size[r] = f == FORM_Q8_0 ? _mm256_abs_epi8(v[r]) : v[r];
     }
 #pragma GCC unroll 3
     for (int t = 0; t < T; t++) {
-        const __m256i x = _mm256_load_si256((const void *)(q[t] + j * 32));
+        __m256i x = _mm256_load_si256((const void *)(q[t] + j * 32));
+        hold(&x);
 #pragma GCC unroll 2
         for (int r = 0; r < ROWS; r++) {
-            __m256i *to = &sum[r * T + t];
-            if (f == FORM_Q8_0) {
-                const __m256i product = wider(_mm256_maddubs_epi16(size[r], _mm256_sign_epi8(x, v[r])));
-                *to = begin ? product : _mm256_add_epi32(*to, product);
-            } else {
-                const __m256i product = _mm256_maddubs_epi16(v[r], x);
-                *to = begin ? product : _mm256_add_epi16(*to, product);
-            }
+            add_product(f, v[r], size[r], x, begin, &sum[r * T + t]);
         }
     }
 }
@@ -176,8 +175,7 @@ INLINE void tile_dots(form f, const uint8_t *const *w, const int8_t *const *q, c
 #pragma GCC unroll 4
     for (int i = 0; i < ROWS * T; i++) {
         if (f == FORM_Q8_0) {
-            dot[i] = _mm256_add_epi32(_mm256_blend_epi32(part[0][i], part[1][i], 0xf0),
-                                      _mm256_permute2x128_si256(part[0][i], part[1][i], 0x21));
+            dot[i] = of_bytes(part[0][i], part[1][i]);
         } else {
             const __m256i from = _mm256_load_si256((const void *)start[i % T]);
             dot[i] =
@@ -248,15 +246,18 @@ INLINE void panel_products(form f, int parts, panel *w, size_t n, size_t from, s
     }
 }
 
-INLINE void multiply(form f, int parts, const perigee_matrix *w, size_t first, size_t count, const void *packed,
-                     const uint32_t *rows, size_t m, float *y, size_t ldy, void *scratch) {
+typedef float one_row_function(int wide, const uint8_t *codes, const uint8_t *scales, size_t k,
+                               const prg_part_block *x);
+
+INLINE void multiply(form f, int parts, one_row_function *one, const perigee_matrix *w, size_t first, size_t count,
+                     const void *packed, const uint32_t *rows, size_t m, float *y, size_t ldy, void *scratch) {
     const size_t all = prg_super_count(w->cols), blocks = all * (size_t)parts;
     const int wide = f == FORM_Q8_0 && w->scale_dtype == PERIGEE_DTYPE_F32;
     if (m == 1) {
         const prg_part_block *x = (const prg_part_block *)packed + (rows ? rows[0] : 0) * blocks;
         for (size_t r = 0; r < count; r++) {
-            y[r] = one_row(f, wide, (const uint8_t *)w->codes + (first + r) * w->row_bytes,
-                           (const uint8_t *)w->scales + (first + r) * w->scale_row_bytes, w->cols, x, parts);
+            y[r] = one(wide, (const uint8_t *)w->codes + (first + r) * w->row_bytes,
+                       (const uint8_t *)w->scales + (first + r) * w->scale_row_bytes, w->cols, x);
         }
         return;
     }
@@ -271,10 +272,9 @@ INLINE void multiply(form f, int parts, const perigee_matrix *w, size_t first, s
                 panel_products(f, parts, side, n, b, supers, blocks, packed, rows, t0, tokens);
             }
             for (size_t t = 0; t < tokens; t++) {
-                for (size_t i = 0; i < n; i++) {
-                    const float *sums = side->sums[t][i];
-                    y[(t0 + t) * ldy + r + i] = tree(f, _mm256_load_ps(sums), _mm256_load_ps(sums + HALF_GROUPS));
-                }
+                float out[PANEL_ROWS];
+                _mm256_storeu_ps(out, trees((const float(*)[PRG_GROUPS])side->sums[t]));
+                memcpy(y + (t0 + t) * ldy + r, out, n * sizeof *out);
             }
         }
     }
@@ -287,9 +287,13 @@ INLINE void multiply(form f, int parts, const perigee_matrix *w, size_t first, s
     static void pack_##type##_##precision(const float *x, size_t ldx, size_t m, size_t k, void *packed) {              \
         pack_rows(FORM_##TYPE, x, ldx, m, k, offset, factor, parts, packed);                                           \
     }                                                                                                                  \
+    static __attribute__((noinline)) float one_##type##_##precision(                                                   \
+        int wide, const uint8_t *codes, const uint8_t *scales, size_t k, const prg_part_block *x) {                    \
+        return one_row(FORM_##TYPE, wide, codes, scales, k, x, parts);                                                 \
+    }                                                                                                                  \
     static void multiply_##type##_##precision(const perigee_matrix *w, size_t first, size_t count, const void *packed, \
                                               const uint32_t *rows, size_t m, float *y, size_t ldy, void *scratch) {   \
-        multiply(FORM_##TYPE, parts, w, first, count, packed, rows, m, y, ldy, scratch);                               \
+        multiply(FORM_##TYPE, parts, one_##type##_##precision, w, first, count, packed, rows, m, y, ldy, scratch);     \
     }                                                                                                                  \
     PRG_PARTS_ROW(type, TYPE, precision, PRECISION, parts, bound, avx2, PERIGEE_CPU_AVX2, 100, PANEL_ROWS, TOKENS)
 #include "kernels/parts_formats.def"

@@ -1,9 +1,9 @@
 /* Superblocks of block formats and of activations in int8 parts, for vectors of AVX2.
  *
- * Half a superblock, 8 groups of 32 columns, is 8 vectors. Nibbles are transposed so that a lane is a group, which
- * leaves the groups in the order of even_first. Bytes are transposed within halves of vectors: vectors 0 ... 3 have the
- * groups 0 ... 3, first halves of the groups in the lower lanes, second ones in the upper; vectors 4 ... 7 have the
- * groups 4 ... 7. */
+ * Half a superblock, 8 groups of 32 columns, is 8 vectors, whose lanes are the groups 0, 2, 4, 6, 1, 3, 5, 7, as
+ * transposing dwords within halves of vectors leaves those of nibbles. Of bytes vectors 0 ... 3 have the groups 0, 2,
+ * 4, 6 alone, first halves of the groups in the lower lanes, second ones in the upper, and vectors 4 ... 7 the groups
+ * 1, 3, 5, 7; sums of both are put together to the same order. */
 #ifndef PRG_KERNELS_AVX2_PARTS_AVX2_H
 #define PRG_KERNELS_AVX2_PARTS_AVX2_H
 
@@ -41,8 +41,8 @@ INLINE void load_codes(form f, const uint8_t *w, __m256i out[8]) {
     const int loads = f == FORM_Q8_0 ? 8 : 4;
     __m256i v[8];
 #pragma GCC unroll 8
-    for (int i = 0; i < loads; i++) {
-        v[i] = _mm256_loadu_si256((const void *)(w + i * 32));
+    for (int i = 0; i < loads; i++) { /* of bytes groups 0, 2, 4, 6, then 1, 3, 5, 7 */
+        v[i] = _mm256_loadu_si256((const void *)(w + (f == FORM_Q8_0 ? i % 4 * 2 + i / 4 : i) * 32));
     }
     transpose_4x4(v);
     if (f == FORM_Q8_0) {
@@ -77,14 +77,13 @@ INLINE __m256 load_scales(form f, int wide, const uint8_t *scales) {
         return _mm256_castsi256_ps(_mm256_or_si256(bits, _mm256_and_si256(none, subnormal)));
     }
     if (wide) {
-        return _mm256_loadu_ps((const void *)scales);
-    }
-    const __m128i halves = _mm_loadu_si128((const void *)scales);
-    if (f == FORM_Q8_0) {
-        return _mm256_cvtph_ps(halves);
+        return _mm256_permutevar8x32_ps(_mm256_loadu_ps((const void *)scales),
+                                        _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
     }
     const __m128i even_first = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_shuffle_epi8(halves, even_first)), 16));
+    const __m128i halves = _mm_shuffle_epi8(_mm_loadu_si128((const void *)scales), even_first);
+    return f == FORM_Q8_0 ? _mm256_cvtph_ps(halves)
+                          : _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
 }
 
 /* A superblock of a row: where it lies, or copies that are padded with zeros. */
@@ -93,31 +92,62 @@ typedef struct superblock {
     _Alignas(32) uint8_t code_copy[PRG_SUPER], scale_copy[PRG_GROUPS * 4];
 } superblock;
 
+/* The last superblock of k columns. By whole vectors, so that loads that follow find them in one store. */
+INLINE void copy_padded(const uint8_t *from, size_t n, uint8_t *to, size_t room) {
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        _mm256_store_si256((void *)(to + i), _mm256_loadu_si256((const void *)(from + i)));
+    }
+    if (i < n) {
+        const __m256i there =
+            _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n - i) / 4), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+        _mm256_store_si256((void *)(to + i), _mm256_maskload_epi32((const void *)(from + i), there));
+        for (size_t j = n - n % 4; j < n; j++) {
+            to[j] = from[j];
+        }
+        i += 32;
+    }
+    for (; i < room; i += 32) {
+        _mm256_store_si256((void *)(to + i), _mm256_setzero_si256());
+    }
+}
+
 INLINE void find_superblock(form f, int wide, const uint8_t *codes, const uint8_t *scales, size_t k, size_t b,
                             superblock *out) {
     const size_t left = k - b * PRG_SUPER;
     out->codes = codes + b * code_bytes(f, PRG_SUPER);
     out->scales = scales + b * PRG_GROUPS * scale_bytes(f, wide);
-    if (left >= PRG_SUPER) {
-        return;
+    if (left < PRG_SUPER) {
+        copy_padded(out->codes, code_bytes(f, left), out->code_copy, code_bytes(f, PRG_SUPER));
+        copy_padded(out->scales, (left + PRG_GROUP - 1) / PRG_GROUP * scale_bytes(f, wide), out->scale_copy,
+                    PRG_GROUPS * scale_bytes(f, wide));
+        out->codes = out->code_copy;
+        out->scales = out->scale_copy;
     }
-    memset(out->code_copy, 0, sizeof out->code_copy);
-    memset(out->scale_copy, 0, sizeof out->scale_copy);
-    memcpy(out->code_copy, out->codes, code_bytes(f, left));
-    memcpy(out->scale_copy, out->scales, (left + PRG_GROUP - 1) / PRG_GROUP * scale_bytes(f, wide));
-    out->codes = out->code_copy;
-    out->scales = out->scale_copy;
 }
 
-/* The tree of lanes16.h: lanes g and g + 8, then 4, 2 and 1 apart. */
-INLINE float tree(form f, __m256 low, __m256 high) {
-    __m256 eight = _mm256_add_ps(low, high);
-    if (f != FORM_Q8_0) { /* back from even_first */
-        eight = _mm256_permutevar8x32_ps(eight, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+/* The tree of lanes16.h: groups 8 apart, then 4, 2 and 1, which are 2 and 1 lanes apart and the halves of a vector. */
+INLINE float tree(__m256 low, __m256 high) {
+    const __m256 eight = _mm256_add_ps(low, high);
+    const __m256 four = _mm256_add_ps(eight, _mm256_permute_ps(eight, 0x4e));
+    const __m256 two = _mm256_add_ps(four, _mm256_permute_ps(four, 0xb1));
+    return _mm_cvtss_f32(_mm_add_ss(_mm256_castps256_ps128(two), _mm256_extractf128_ps(two, 1)));
+}
+
+/* The same of 8 outputs. */
+INLINE __m256 trees(const float sums[8][PRG_GROUPS]) {
+    __m256 four[4], two[2];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        const __m256 a = _mm256_add_ps(_mm256_load_ps(sums[2 * i]), _mm256_load_ps(sums[2 * i] + 8));
+        const __m256 b = _mm256_add_ps(_mm256_load_ps(sums[2 * i + 1]), _mm256_load_ps(sums[2 * i + 1] + 8));
+        four[i] = _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xee));
     }
-    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+    for (int i = 0; i < 2; i++) {
+        const __m256 a = four[2 * i], b = four[2 * i + 1];
+        two[i] = _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x88), _mm256_shuffle_ps(a, b, 0xdd));
+    }
+    return _mm256_add_ps(_mm256_permute2f128_ps(two[0], two[1], 0x20), _mm256_permute2f128_ps(two[0], two[1], 0x31));
 }
 
 /* Activations: prg_part_block with the vectors of a half one behind the other, and with groups as they are in lanes. */
@@ -128,7 +158,7 @@ INLINE void spread_group(form f, size_t group, const int32_t *words, int8_t *q) 
     int8_t *half = q + group / HALF_GROUPS * HALF;
     for (size_t i = 0; i < 8; i++) {
         const size_t at =
-            f == FORM_Q8_0 ? (g / 4 * 4 + i % 4) * 32 + i / 4 * 16 + g % 4 * 4 : i * 32 + g % 2 * 16 + g / 2 * 4;
+            f == FORM_Q8_0 ? (g % 2 * 4 + i % 4) * 32 + i / 4 * 16 + g / 2 * 4 : i * 32 + g % 2 * 16 + g / 2 * 4;
         memcpy(half + at, &words[i], sizeof *words);
     }
 }
@@ -153,7 +183,7 @@ INLINE int32_t sum_of(const __m256i v) {
 
 /* One group as prg_parts_pack() does it: the same operations, so the same bits. */
 INLINE void pack_group(form f, const float *x, size_t group, int offset, float factor, int parts, prg_part_block *out) {
-    const size_t lane = f == FORM_Q8_0 ? group : group / 8 * 8 + group % 2 * 4 + group % 8 / 2;
+    const size_t lane = group / 8 * 8 + group % 2 * 4 + group % 8 / 2;
     const __m256 top = _mm256_set1_ps(127), bottom = _mm256_set1_ps(-127);
     const __m256i even_first =
         _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
