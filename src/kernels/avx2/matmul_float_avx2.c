@@ -2,7 +2,7 @@
  * for many rows of activations. */
 #include "kernels/avx2/panel_avx2.h"
 
-enum { ROWS = 2, TOKENS = 3, NEAR = 1024, LONG_ROW = 8192, MANY = 8 };
+enum { ROWS = 2, TOKENS = 3, NEAR = 1024, LONG_ROW = 8192, MANY = 12 };
 
 static size_t scratch_bytes(size_t m, size_t k) {
     (void)k;

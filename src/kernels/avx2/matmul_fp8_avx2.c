@@ -6,11 +6,11 @@
  * on the side. */
 #include "kernels/avx2/panel_avx2.h"
 
-enum { ROWS = 2, TOKENS = 3, BLOCK = 128, NEAR = 1024, LONG_ROW = 8192 };
+enum { ROWS = 2, TOKENS = 3, BLOCK = 128, NEAR = 1024, LONG_ROW = 8192, MANY = 8, NEXT = 16 };
 
 static size_t scratch_bytes(size_t m, size_t k) {
     (void)k;
-    return m <= TOKENS ? 0 : panel_scratch_bytes();
+    return m < MANY ? 0 : panel_scratch_bytes();
 }
 
 INLINE const uint8_t *codes_of(const perigee_matrix *w, size_t row) {
@@ -193,22 +193,35 @@ INLINE void few_rows(const perigee_matrix *w, size_t first, size_t count, const 
     }
 }
 
+/* Up to TOKENS of the `left` rows of activations from row t on. */
+INLINE void few_tokens(const perigee_matrix *w, size_t first, size_t count, const void *packed, const uint32_t *rows,
+                       size_t t, size_t left, float *y, size_t ldy) {
+    const float *x[TOKENS];
+    for (size_t i = 0; i < TOKENS; i++) { /* the last one in place of those that are not there */
+        const size_t there = t + (i < left ? i : left - 1);
+        x[i] = (const float *)(const void *)prg_lanes_row(packed, prg_lanes_packed_bytes(w->cols), rows, there);
+    }
+    if (left == 1) {
+        few_rows(w, first, count, x, y, ldy, ROWS, 1);
+    } else if (left == 2) {
+        few_rows(w, first, count, x, y, ldy, ROWS, 2);
+    } else {
+        few_rows(w, first, count, x, y, ldy, ROWS, 3);
+    }
+}
+
 static void multiply(const perigee_matrix *w, size_t first, size_t count, const void *packed, const uint32_t *rows,
                      size_t m, float *y, size_t ldy, void *scratch) {
-    if (m > TOKENS) {
+    if (m >= MANY) {
         panel_multiply(fill, w, first, count, packed, rows, m, y, ldy, scratch);
         return;
     }
-    const float *x[TOKENS];
-    for (size_t t = 0; t < m; t++) {
-        x[t] = (const float *)(const void *)prg_lanes_row(packed, prg_lanes_packed_bytes(w->cols), rows, t);
-    }
-    if (m == 1) {
-        few_rows(w, first, count, x, y, ldy, ROWS, 1);
-    } else if (m == 2) {
-        few_rows(w, first, count, x, y, ldy, ROWS, 2);
-    } else if (m == 3) {
-        few_rows(w, first, count, x, y, ldy, ROWS, 3);
+    const size_t block = m <= TOKENS ? count : NEXT; /* rows that are in cache when they are decoded again */
+    for (size_t r = 0; r < count; r += block) {
+        const size_t n = count - r < block ? count - r : block;
+        for (size_t t = 0; t < m; t += TOKENS) {
+            few_tokens(w, first + r, n, packed, rows, t, m - t, y + t * ldy + r, ldy);
+        }
     }
 }
 

@@ -2,9 +2,8 @@
  *
  * A tile is three rows of weights by four of activations, eight of the sixteen lanes at a time: 12 sums, three weights
  * and one activation fill the registers, and 7 loads serve 12 multiply-adds. Blocks of K save and restore the running
- * sums, which changes no bit. A panel may be
- * larger than the first level of cache, where it is read from front to back; long blocks of K matter more, because what
- * saves and restores sums takes 25 cycles a tile. */
+ * sums, which changes no bit. A panel may be larger than the first level of cache, as it is read from front to back;
+ * long blocks of K matter more, because to save sums takes 25 cycles a tile. */
 #ifndef PRG_KERNELS_PANEL_AVX2_H
 #define PRG_KERNELS_PANEL_AVX2_H
 
