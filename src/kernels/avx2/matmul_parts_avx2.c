@@ -198,6 +198,7 @@ INLINE void tile(form f, panel *w, size_t r, size_t t, size_t supers, int parts,
         for (size_t b = 0; b < supers; b++) {
 #pragma GCC unroll 1
             for (int p = 0; p < parts; p++) {
+                __asm__ volatile("" ::: "memory"); /* or codes of all parts are loaded before, and spilled */
                 const size_t at = b * (size_t)parts + (size_t)p;
                 const uint8_t *codes[ROWS];
                 const int8_t *q[TOKENS];
