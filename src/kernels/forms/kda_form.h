@@ -9,13 +9,17 @@
 
 #include "kernels/lane_math.h"
 
-/* Vectors of columns whose accumulators stay in registers; no result depends on it. */
+/* Vectors of columns whose accumulators stay in registers, the rows that they take of a panel in memory before the next
+ * columns have their turn, and the bytes that are fetched ahead of them: no result depends on any. Processors with AVX2
+ * alone fetch more by themselves than with prefetches between. */
 #if defined(__AVX512F__)
-enum { KDA_WIDE = 4 };
+enum { KDA_WIDE = 4, KDA_STRIP = 1024, KDA_AHEAD = 2048 };
+#elif defined(__AVX2__)
+enum { KDA_WIDE = 2, KDA_STRIP = 16, KDA_AHEAD = 0 };
 #else
-enum { KDA_WIDE = 2 };
+enum { KDA_WIDE = 2, KDA_STRIP = 16, KDA_AHEAD = 2048 };
 #endif
-enum { KDA_BATCH = 16, KDA_BATCH_FLOATS = 1024, KDA_PANEL = PERIGEE_KDA_PANEL, KDA_AHEAD = 2048, KDA_ROWS = 5 };
+enum { KDA_BATCH = 16, KDA_BATCH_FLOATS = 1024, KDA_PANEL = PERIGEE_KDA_PANEL, KDA_ROWS = 5 };
 
 /* What one token multiplies rows of S with. */
 typedef struct kda_token {
@@ -76,18 +80,20 @@ INLINE void kda_look_ahead(const perigee_kda_job *job, size_t t, kda_token *out)
     out->ahead[4] = job->out + t * job->ldo;
 }
 
-/* `vectors` vectors of columns, the last of `tail` columns, of a panel with rows of `ld`: u becomes the pending update
- * of this token. */
-INLINE void kda_pass(const kda_token *token, size_t dim, const float *from, float *to, size_t ld, const float *v,
-                     float *out, float *update, size_t vectors, size_t tail, kda_way way) {
-    lanes u[8], r[8], p[8];
 #define LAST(j) ((j) + 1 == vectors ? tail : LANES)
+
+/* Rows i … end - 1 of `vectors` vectors of columns, the last of `tail` columns, of a panel with rows of `ld`, take in
+ * the pending update; predictions and outputs of this token go on in `sums`. */
+INLINE void kda_rows(const kda_token *token, size_t i, size_t end, const float *from, float *to, size_t ld,
+                     const float *update, lanes sums[2][8], size_t vectors, size_t tail, kda_way way) {
+    lanes u[8], r[8], p[8];
     UNROLLED(8)
     for (size_t j = 0; j < vectors; j++) {
         u[j] = lanes_load_n(update + j * LANES, LAST(j));
-        r[j] = p[j] = lanes_zero();
+        r[j] = sums[0][j];
+        p[j] = sums[1][j];
     }
-    for (size_t i = 0; i < dim; i++) {
+    for (; i < end; i++) {
         lanes ak = lanes_set(token->ak[i]), aq = lanes_set(token->aq[i]);
         lanes a = lanes_set(token->a_old[i]), k = lanes_set(token->k_old[i]);
         if (way == KDA_CACHED && i % LANES == 0) {
@@ -98,7 +104,7 @@ INLINE void kda_pass(const kda_token *token, size_t dim, const float *from, floa
         UNROLLED(8)
         for (size_t j = 0; j < vectors; j++) {
             const float *at = from + i * ld + j * LANES;
-            if (way != KDA_CACHED) {
+            if (KDA_AHEAD > 0 && way != KDA_CACHED) {
                 lanes_prefetch((const char *)at + KDA_AHEAD);
             }
             lanes s = lanes_fma(k, u[j], lanes_mul(a, lanes_load_n(at, LAST(j))));
@@ -111,14 +117,36 @@ INLINE void kda_pass(const kda_token *token, size_t dim, const float *from, floa
             p[j] = lanes_fma(aq, s, p[j]);
         }
     }
+    UNROLLED(8)
+    for (size_t j = 0; j < vectors; j++) {
+        sums[0][j] = r[j];
+        sums[1][j] = p[j];
+    }
+}
+
+/* Behind the last row: u becomes the pending update of this token. */
+INLINE void kda_finish(const kda_token *token, const float *v, float *out, float *update, lanes sums[2][8],
+                       size_t vectors, size_t tail) {
     lanes beta = lanes_set(token->beta), qk = lanes_set(token->qk);
     UNROLLED(8)
     for (size_t j = 0; j < vectors; j++) {
-        lanes next = lanes_mul(beta, lanes_sub(lanes_load_n(v + j * LANES, LAST(j)), r[j]));
-        lanes_store_n(out + j * LANES, LAST(j), lanes_fma(qk, next, p[j]));
+        lanes next = lanes_mul(beta, lanes_sub(lanes_load_n(v + j * LANES, LAST(j)), sums[0][j]));
+        lanes_store_n(out + j * LANES, LAST(j), lanes_fma(qk, next, sums[1][j]));
         lanes_store_n(update + j * LANES, LAST(j), next);
     }
+}
+
 #undef LAST
+
+INLINE void kda_pass(const kda_token *token, size_t dim, const float *from, float *to, size_t ld, const float *v,
+                     float *out, float *update, size_t vectors, size_t tail, kda_way way) {
+    lanes sums[2][8];
+    UNROLLED(8)
+    for (size_t j = 0; j < vectors; j++) {
+        sums[0][j] = sums[1][j] = lanes_zero();
+    }
+    kda_rows(token, 0, dim, from, to, ld, update, sums, vectors, tail, way);
+    kda_finish(token, v, out, update, sums, vectors, tail);
 }
 
 /* All tokens of a batch over `vectors` vectors of columns from c on, in the panel of `ld` columns from column `begin`
@@ -146,10 +174,43 @@ INLINE void kda_columns(const perigee_kda_job *job, const kda_token *tokens, siz
     }
 }
 
+/* The first token of a whole panel, from memory: a few rows of all columns at a time, so that memory is read as it
+ * lies. */
+INLINE void kda_first(const perigee_kda_job *job, const kda_token *token, size_t begin, float *update, kda_way way) {
+    enum { PARTS = KDA_PANEL / (KDA_WIDE * LANES), PART = KDA_WIDE * LANES };
+    lanes sums[PARTS][2][8];
+    const float *from = job->state + begin * job->dim;
+    float *to = job->next + begin * job->dim;
+    for (size_t k = 0; k < PARTS; k++) {
+        for (size_t j = 0; j < KDA_WIDE; j++) {
+            sums[k][0][j] = sums[k][1][j] = lanes_zero();
+        }
+    }
+    for (size_t i = 0; i < job->dim; i += KDA_STRIP) {
+        size_t end = job->dim - i < KDA_STRIP ? job->dim : i + KDA_STRIP;
+        for (size_t k = 0; k < PARTS; k++) {
+            kda_rows(token, i, end, from + k * PART, to + k * PART, KDA_PANEL, update + k * PART, sums[k], KDA_WIDE,
+                     LANES, way);
+        }
+    }
+    for (size_t k = 0; k < PARTS; k++) {
+        kda_finish(token, job->v + begin + k * PART, job->out + begin + k * PART, update + k * PART, sums[k], KDA_WIDE,
+                   LANES);
+    }
+}
+
 /* A panel stays in the nearest cache while the tokens pass. */
 INLINE void kda_batch(const perigee_kda_job *job, const kda_token *tokens, size_t first, size_t count, float *update) {
     for (size_t begin = 0; begin < job->dim; begin += KDA_PANEL) {
         size_t ld = job->dim - begin < KDA_PANEL ? job->dim - begin : KDA_PANEL, c = begin;
+        if (job->m == 1 && ld == KDA_PANEL) {
+            if (job->next != job->state && (uintptr_t)(job->next + begin * job->dim) % (LANES * sizeof(float)) == 0) {
+                kda_first(job, tokens, begin, update + begin, KDA_STREAM);
+            } else {
+                kda_first(job, tokens, begin, update + begin, KDA_MEMORY);
+            }
+            continue;
+        }
         for (; c + KDA_WIDE * LANES <= begin + ld; c += KDA_WIDE * LANES) {
             kda_columns(job, tokens, first, count, begin, ld, c, update, KDA_WIDE, LANES);
         }
