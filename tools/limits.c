@@ -135,7 +135,52 @@ const char *limits_isa(void) {
     return pick()->isa;
 }
 
-typedef enum task { TASK_WRITE, TASK_READ, TASK_MULTIPLY_ADD } task;
+/* Of integers: in assembly, since a compiler takes products of the same registers out of the loop. */
+typedef struct int8_loop {
+    size_t each; /* multiply-adds of a step */
+    void (*run)(size_t steps);
+} int8_loop;
+
+#if defined(__x86_64__)
+#define AVX2_INT8(t, a)                                                                                                \
+    "vpmaddubsw %%ymm1, %%ymm0, %%ymm" #t "\nvpmaddwd %%ymm2, %%ymm" #t ", %%ymm" #t "\nvpaddd %%ymm" #t ", %%ymm" #a  \
+    ", %%ymm" #a "\n"
+
+static void int8_avx2(size_t steps) {
+    __asm__ volatile("vpxor %%ymm0, %%ymm0, %%ymm0\nvpxor %%ymm1, %%ymm1, %%ymm1\nvpxor %%ymm2, %%ymm2, %%ymm2\n1:\n" //
+                     AVX2_INT8(3, 9) AVX2_INT8(4, 10) AVX2_INT8(5, 11) AVX2_INT8(6, 12) AVX2_INT8(7, 13)
+                         AVX2_INT8(8, 14) "dec %0\njnz 1b\nvzeroupper\n"
+                     : "+r"(steps)::"xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
+                       "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "cc");
+}
+
+#define VNNI_INT8(a) "vpdpbusd %%zmm1, %%zmm0, %%zmm" #a "\n"
+
+static void int8_vnni(size_t steps) {
+    __asm__ volatile("vpxorq %%zmm0, %%zmm0, %%zmm0\nvpxorq %%zmm1, %%zmm1, %%zmm1\n1:\n" //
+                     VNNI_INT8(2) VNNI_INT8(3) VNNI_INT8(4) VNNI_INT8(5) VNNI_INT8(6) VNNI_INT8(7) VNNI_INT8(8)
+                         VNNI_INT8(9) VNNI_INT8(10) VNNI_INT8(11) VNNI_INT8(12)
+                             VNNI_INT8(13) "dec %0\njnz 1b\nvzeroupper\n"
+                     : "+r"(steps)::"xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
+                       "xmm10", "xmm11", "xmm12", "xmm13", "cc");
+}
+#endif
+
+/* NULL: none. */
+static const int8_loop *pick_int8(void) {
+#if defined(__x86_64__)
+    static const int8_loop vnni = {(size_t)12 * 64, int8_vnni};
+    static const int8_loop avx2 = {(size_t)6 * 32, int8_avx2};
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vnni")) {
+        return &vnni;
+    }
+    return __builtin_cpu_supports("avx2") ? &avx2 : NULL;
+#else
+    return NULL;
+#endif
+}
+
+typedef enum task { TASK_WRITE, TASK_READ, TASK_MULTIPLY_ADD, TASK_INT8 } task;
 
 typedef struct worker {
     pthread_t thread;
@@ -158,8 +203,10 @@ static void *work(void *user) {
         for (size_t i = 0; i < ROUNDS; i++) {
             w->sink ^= l->read(w->from, w->size / LINE);
         }
-    } else {
+    } else if (w->what == TASK_MULTIPLY_ADD) {
         w->sink ^= l->multiply_add(STEPS) > 0;
+    } else {
+        pick_int8()->run(STEPS);
     }
     w->ended = cli_now();
     return NULL;
@@ -235,4 +282,14 @@ double limits_multiply_add(limits *l, size_t threads) {
     double seconds = together(l, TASK_MULTIPLY_ADD, threads);
     double count = (double)STEPS * ACCUMULATORS * (double)pick()->lanes * (double)threads;
     return seconds > 0 ? count / seconds : 0;
+}
+
+double limits_int8(limits *l, size_t threads) {
+    const int8_loop *loop = pick_int8();
+    if (!loop) {
+        return 0;
+    }
+    threads = threads < l->threads ? threads : l->threads;
+    double seconds = together(l, TASK_INT8, threads);
+    return seconds > 0 ? (double)STEPS * (double)loop->each * (double)threads / seconds : 0;
 }

@@ -14,6 +14,8 @@ void limits_free(limits *l);
 double limits_read(limits *l, size_t threads);
 /* Multiply-adds of float32 a second on registers alone, likewise. */
 double limits_multiply_add(limits *l, size_t threads);
+/* The same of integers of 8 bits into sums of 32; 0 where no loop is written for the processor. */
+double limits_int8(limits *l, size_t threads);
 /* Instructions that the loops use, as "avx512". */
 const char *limits_isa(void);
 

@@ -20,7 +20,7 @@ typedef struct series {
 } series;
 
 /* What is measured in each round. Shares compare a rate with the mean of the limit before and after it. */
-enum { PREFILL, DECODE, READ_LIMIT, FMA_LIMIT, READ_SHARE, FMA_SHARE, TOKEN_BYTES, MEASURES };
+enum { PREFILL, DECODE, READ_LIMIT, FMA_LIMIT, INT8_LIMIT, READ_SHARE, FMA_SHARE, INT8_SHARE, TOKEN_BYTES, MEASURES };
 
 typedef struct bench {
     const cli_args *args;
@@ -31,6 +31,7 @@ typedef struct bench {
     double work;   /* multiply-adds with weights for each prompt token, the head apart */
     double before; /* bytes a second, one thread, first and last of all */
     double after;
+    long faults; /* of pages, in all of the decoding */
     series measured[MEASURES];
 } bench;
 
@@ -72,14 +73,25 @@ static int weight_bytes(bench *b, int64_t *out) {
 
 static int measure_prefill(bench *b) {
     double limit = limits_multiply_add(b->limits, b->threads);
+    double int8 = limits_int8(b->limits, b->threads);
     double begun = cli_now();
     int status = step(b, b->ids, b->prompt);
     double seconds = cli_now() - begun;
     limit = (limit + limits_multiply_add(b->limits, b->threads)) / 2;
+    int8 = (int8 + limits_int8(b->limits, b->threads)) / 2;
+    double rate = b->work * (double)b->prompt / seconds;
     note(b, PREFILL, (double)b->prompt / seconds);
     note(b, FMA_LIMIT, limit);
-    note(b, FMA_SHARE, b->work * (double)b->prompt / seconds / limit);
+    note(b, FMA_SHARE, rate / limit);
+    note(b, INT8_LIMIT, int8);
+    note(b, INT8_SHARE, int8 > 0 ? rate / int8 : 0);
     return status;
+}
+
+static long page_faults(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt + usage.ru_majflt;
 }
 
 static int measure_decode(bench *b) {
@@ -87,11 +99,13 @@ static int measure_decode(bench *b) {
     int64_t bytes = 0;
     int status = weight_bytes(b, &bytes_before);
     double limit = limits_read(b->limits, b->threads);
+    long faults = page_faults();
     double begun = cli_now();
     for (size_t i = 0; i < b->gen && status == CLI_DONE; i++) {
         status = step(b, b->ids + b->prompt + i, 1);
     }
     double seconds = cli_now() - begun;
+    b->faults += page_faults() - faults;
     limit = (limit + limits_read(b->limits, b->threads)) / 2;
     if (status == CLI_DONE) {
         status = weight_bytes(b, &bytes);
@@ -154,8 +168,8 @@ static int report(bench *b) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     if (b->args->json) {
-        return cli_print_json(json_pack(
-            "{s:s,s:s,s:I,s:I,s:I,s:I,s:f,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:f,s:f,s:I}", "family", b->host->info.family,
+        json_t *out = json_pack(
+            "{s:s,s:s,s:I,s:I,s:I,s:I,s:f,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:f,s:f,s:I,s:I}", "family", b->host->info.family,
             "isa", limits_isa(), "threads", (json_int_t)b->threads, "prompt", (json_int_t)b->prompt, "gen",
             (json_int_t)b->gen, "repeat", (json_int_t)b->repeat, "load_seconds", b->host->load_seconds,
             "prefill_tokens_per_second", series_json(&m[PREFILL]), "decode_tokens_per_second", series_json(&m[DECODE]),
@@ -163,7 +177,12 @@ static int report(bench *b) {
             series_json(&m[READ_LIMIT]), "decode_share_of_read_limit", series_json(&m[READ_SHARE]),
             "multiply_add_limit_per_second", series_json(&m[FMA_LIMIT]), "prefill_share_of_multiply_add_limit",
             series_json(&m[FMA_SHARE]), "one_thread_read_before", b->before, "one_thread_read_after", b->after,
-            "peak_memory_bytes", (json_int_t)usage.ru_maxrss * 1024));
+            "peak_memory_bytes", (json_int_t)usage.ru_maxrss * 1024, "decode_page_faults", (json_int_t)b->faults);
+        if (median(&m[INT8_LIMIT]) > 0) {
+            json_object_set_new(out, "int8_multiply_add_limit_per_second", series_json(&m[INT8_LIMIT]));
+            json_object_set_new(out, "prefill_share_of_int8_limit", series_json(&m[INT8_SHARE]));
+        }
+        return cli_print_json(out);
     }
     printf("%s, %zu threads; median of %zu [least … most]; limits measured with %s before and after each\n\n",
            b->host->info.family, b->threads, b->repeat, limits_isa());
@@ -173,11 +192,16 @@ static int report(bench *b) {
     print_series(what, &m[PREFILL], 1, "tokens/s");
     print_series("  float32 multiply-add limit", &m[FMA_LIMIT], 1e-9, "G/s");
     print_series("  share of it, weights alone", &m[FMA_SHARE], 100, "%");
+    if (median(&m[INT8_LIMIT]) > 0) {
+        print_series("  int8 multiply-add limit", &m[INT8_LIMIT], 1e-9, "G/s");
+        print_series("  share of it, weights alone", &m[INT8_SHARE], 100, "%");
+    }
     snprintf(what, sizeof what, "decode of %zu tokens", b->gen);
     print_series(what, &m[DECODE], 1, "tokens/s");
     print_series("  weights read for a token", &m[TOKEN_BYTES], 1e-6, "MB");
     print_series("  read limit", &m[READ_LIMIT], 1e-9, "GB/s");
     print_series("  share of it", &m[READ_SHARE], 100, "%");
+    printf("%-36s %10ld  in all %zu\n", "  page faults", b->faults, b->gen * b->repeat);
     printf("%-36s %10.2f  before, %.2f after, GB/s\n", "read limit, one thread", b->before * 1e-9, b->after * 1e-9);
     printf("%-36s %10.2f  GiB\n", "peak memory", (double)usage.ru_maxrss / (1 << 20));
     return CLI_DONE;

@@ -36,8 +36,9 @@ rate() {
 
 # Of float32 in prefill and of the read limit in decode, in percent.
 share() {
-    awk '/share of it/ { n++; for (i = 1; i <= NF; i++) if ($i ~ /^[0-9.]+$/) { s[n] = $i; break } }
-         END { printf " float32 %s %%, read limit %s %%", s[1], s[2] }' "$1"
+    awk '/ limit / { of = $1 }
+         /share of it/ { for (i = 1; i <= NF; i++) if ($i ~ /^[0-9.]+$/) { s[of] = $i; break } }
+         END { printf " float32 %s %%, read limit %s %%", s["float32"], s["read"] }' "$1"
 }
 
 probe() {
