@@ -1,5 +1,5 @@
 #!/bin/sh
-# Build and test one binding against the library in a build folder: test.sh generated|lua|go|rust|installed BUILD WORK
+# Build and test one binding against the library in a build folder: test.sh generated|lua|luajit|go|rust|installed BUILD WORK
 # Leaves with 77, which CTest takes for "skipped", where the language's tools are missing.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -78,6 +78,23 @@ lua)
         echo "valgrind is not installed: no look for leaks"
     fi
     lua5.4 chat.lua "$PERIGEE_TEXT_MODEL" Hello 8 > "$work/said"
+    same_as_c
+    ;;
+luajit)
+    need swig pkg-config
+    command -v luajit > /dev/null && pkg-config --exists luajit || {
+        echo "skipped: luajit and libluajit-5.1-dev are not installed"
+        exit 77
+    }
+    models
+    plugin
+    sh "$here/lua/build.sh" "$work" luajit
+    cd "$here/lua"
+    export LUA_CPATH="$work/?.so"
+    luajit test.lua
+    # finalizers run whenever they may
+    luajit -e 'collectgarbage("setpause", 1) collectgarbage("setstepmul", 1000)' test.lua short
+    luajit chat.lua "$PERIGEE_TEXT_MODEL" Hello 8 > "$work/said"
     same_as_c
     ;;
 go)
@@ -191,7 +208,7 @@ END
     done
     ;;
 *)
-    echo "usage: test.sh models|generated|lua|go|rust|installed BUILD WORK" >&2
+    echo "usage: test.sh models|generated|lua|luajit|go|rust|installed BUILD WORK" >&2
     exit 2
     ;;
 esac

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Build the Lua module: build.sh OUT [LUA]
-# Writes OUT/perigee.so for the Lua that pkg-config knows as LUA (lua5.4). The library is found through pkg-config too:
+# Writes OUT/perigee.so for the Lua that pkg-config knows as LUA: lua5.4 (as without it) or luajit. The library is found through pkg-config too:
 # set PKG_CONFIG_PATH to a build folder, or to lib/pkgconfig of where it is installed.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

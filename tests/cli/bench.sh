@@ -9,7 +9,7 @@ rm -rf "$work"
 # of each series: least <= median <= most, all above zero; shares of an arithmetic limit are no multiples of it (a busy machine may give a
 # little more than 1); two series more where the processor has a loop of integers
 awk '
-    /"(prefill|decode|weight|read|multiply|int8)[a-z_]*": \{/ { name = $1; series++ }
+    /"(prefill|decode|weight|read|multiply|int8)[a-z_0-9]*": \{/ { name = $1; series++ }
     /"median"/ { median = $2 + 0 } /"least"/ { least = $2 + 0 } /"most"/ { most = $2 + 0 }
     /\}/ && name != "" {
         if (!(least > 0 && least <= median && median <= most)) { print name, least, median, most; bad = 1 }

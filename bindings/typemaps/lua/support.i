@@ -48,7 +48,56 @@
 #include <perigee/state.h>
 
 #if LUA_VERSION_NUM < 504
-#error "the module is for Lua 5.4"
+#if LUA_VERSION_NUM != 501
+#error "the module is for Lua 5.4 and LuaJIT"
+#endif
+#include <luajit.h>
+/* LuaJIT has the functions of Lua 5.1: no types from the getters, no user values. What is a user value lies in the
+ * environment of the userdata, under a key that nobody else has. */
+static const char user_value_key;
+
+static int get_field(lua_State *L, int index, const char *key) {
+    lua_getfield(L, index, key);
+    return lua_type(L, -1);
+}
+
+static int raw_get_index(lua_State *L, int index, int at) {
+    lua_rawgeti(L, index, at);
+    return lua_type(L, -1);
+}
+
+static int is_integer(lua_State *L, int index) {
+    lua_Number v = lua_tonumber(L, index);
+    return lua_type(L, index) == LUA_TNUMBER && v >= -9007199254740992.0 && v <= 9007199254740992.0 &&
+           v == (lua_Number)(lua_Integer)v;
+}
+
+static int get_user_value(lua_State *L, int index) {
+    lua_getfenv(L, index);
+    lua_pushlightuserdata(L, (void *)&user_value_key);
+    lua_rawget(L, -2);
+    lua_remove(L, -2);
+    return lua_type(L, -1);
+}
+
+static void set_user_value(lua_State *L, int index) {
+    index = index < 0 ? lua_gettop(L) + index + 1 : index;
+    lua_createtable(L, 0, 1);
+    lua_pushlightuserdata(L, (void *)&user_value_key);
+    lua_pushvalue(L, -3);
+    lua_rawset(L, -3);
+    lua_setfenv(L, index);
+    lua_pop(L, 1);
+}
+
+#undef lua_rawlen
+#define lua_rawlen lua_objlen
+#define lua_getfield get_field
+#define lua_rawgeti(L, index, at) raw_get_index(L, index, (int)(at))
+#define lua_isinteger is_integer
+#define lua_newuserdatauv(L, size, values) lua_newuserdata(L, size)
+#define lua_getiuservalue(L, index, n) get_user_value(L, index)
+#define lua_setiuservalue(L, index, n) set_user_value(L, index)
 #endif
 
 typedef int lua_results; /* number of values that a method pushed itself */
