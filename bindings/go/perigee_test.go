@@ -55,7 +55,7 @@ func expected(t *testing.T, name, tensor string) []int32 {
 
 func open(t *testing.T, name string) (*Model, *Session) {
 	t.Helper()
-	m := must(Load(golden(name), With("threads", "1")))
+	m := must(Load(golden(name), With("threads", "1"), With("precision", "exact")))
 	s := must(m.NewSession())
 	t.Cleanup(func() { s.Close(); m.Close() })
 	return m, s
