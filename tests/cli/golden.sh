@@ -13,7 +13,7 @@ for case in "$fixtures"/golden/kimi_* "$fixtures"/golden/moonlight; do
     join() { od -An -v -td4 | tr -s ' \n' ',' | sed 's/^,//; s/,$//'; }
     ids=$(tail -c +$((9 + header)) "$file" | head -c $((4 * tokens)) | join)
     wanted=$(tail -c $((4 * greedy)) "$file" | join)
-    got=$("$perigee" run "$case" --ids "$ids" --greedy "$greedy")
+    got=$("$perigee" run "$case" --precision exact --ids "$ids" --greedy "$greedy")
     [ "$got" = "$wanted" ] || { printf '%s\ngot    %s\nwanted %s\n' "$case" "$got" "$wanted" >&2; exit 1; }
     count=$((count + 1))
 done

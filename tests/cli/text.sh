@@ -3,7 +3,7 @@
 set -eu
 perigee=$1 json_get=$2 fixtures=$3 work=$4
 . "$(dirname "$0")/checkpoint.sh"
-run() { "$perigee" run "$model" --threads 1 "$@"; }
+run() { "$perigee" run "$model" --threads 1 --precision exact "$@"; }
 
 # text to ids and back, for any text; special tokens only where markup is asked for
 printf 'Grüße, 世界 👩‍👧!\r\n\tif (x) { return 0; }  \n[EOS]' > "$work/text"
