@@ -58,6 +58,12 @@ static const perigee_attention_functions *functions_of(const prg_kernel_table *t
     return &prg_kernel_table_row(table, PERIGEE_OP_ATTENTION, PERIGEE_DTYPE_NONE)->run.attention;
 }
 
+/* Rows of queries that are computed together. */
+static size_t row_tile(const prg_kernel_table *table) {
+    const perigee_kernel_row *row = prg_kernel_table_row(table, PERIGEE_OP_ATTENTION, PERIGEE_DTYPE_NONE);
+    return row->run.attention.work_bytes ? row->row_tile : GROUP;
+}
+
 static layout make_layout(const prg_kernel_table *table, const prg_attention *a, size_t rows) {
     const perigee_attention_functions *f = functions_of(table);
     layout l = {0};
@@ -95,8 +101,9 @@ static cut cut_part(const attend_call *c, const prg_attention_part *part) {
     cut k;
     size_t blocks = (part->m + c->rows_most - 1) / c->rows_most, heads = c->attention->heads;
     k.tokens = prg_min((part->m + blocks - 1) / blocks, c->rows_most);
-    if (blocks > 1) {
-        k.tokens = prg_min((k.tokens + GROUP - 1) / GROUP * GROUP, c->rows_most);
+    if (blocks > 1) { /* whole tiles, as rows that fill one up cost as much as others */
+        const size_t tile = row_tile(c->exec->table);
+        k.tokens = prg_min((k.tokens + tile - 1) / tile * tile, c->rows_most);
     }
     k.heads = prg_min(prg_max(c->rows_most / k.tokens, 1), heads);
     k.token_blocks = (part->m + k.tokens - 1) / k.tokens;
