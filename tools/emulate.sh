@@ -18,12 +18,15 @@ for program in apt-get dpkg-deb gzip ldd; do
     command -v "$program" > /dev/null || skip "no $program"
 done
 
-# Lists and packages of the other release are kept apart from the system's.
+# From where the system has its own packages; lists and packages of the other release are kept apart from them.
 fetch() {
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Component: main' 'Created-By: Packages' |
+        grep -v security | sort -u | head -1)
+    [ -n "$mirror" ] || { echo "the system has no source of packages" >&2; return 1; }
     apt=$folder/apt
     mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
     : > "$apt/status"
-    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian trixie main" \
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror trixie main" \
         > "$apt/sources"
     set -- -q -y -o APT::Architecture=amd64 -o APT::Architectures::=amd64 -o Dir::Etc::SourceList="$apt/sources" \
         -o Dir::Etc::SourceParts=/dev/null -o Dir::State::Lists="$apt/lists" -o Dir::State::Status="$apt/status" \
