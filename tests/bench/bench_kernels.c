@@ -1,6 +1,6 @@
 /* Rates of the matrix products, one thread: GB/s of weights and multiply-adds per second for each row of the table and
- * each shape, with shares of what the machine does in the same run. Usage: bench_kernels [part of a row's name]
- * [most rows of activations]. */
+ * each shape, with shares of what the machine does in the same run; transposed ones for the heads of latent attention.
+ * Usage: bench_kernels [part of a row's name] [most rows of activations]. */
 #include <string.h>
 
 #include "dtype/dtype.h"
@@ -9,14 +9,14 @@
 #include "limits.h"
 #include "os/machine.h"
 
-enum { REPEAT = 7 };
+enum { REPEAT = 7, MOST_SUMS = 32 * 512, MOST_COLS = 33792 };
 
 static const struct {
     const char *name;
     size_t rows, cols;
 } shapes[] = {
     {"Moonlight gate", 1408, 2048}, {"Moonlight down", 2048, 1408}, {"Moonlight dense down", 2048, 11264},
-    {"K2 gate", 2048, 7168},        {"K3 expert gate", 3072, 3584},
+    {"K2 gate", 2048, 7168},        {"K3 expert gate", 3072, 3584}, {"K3 dense down, a part", 1024, MOST_COLS},
 };
 
 static const size_t batches[] = {1, 4, 16, 64, 512};
@@ -129,6 +129,49 @@ static void bench_shape(const work *w, const limits *l, size_t shape, size_t m) 
     fflush(stdout);
 }
 
+/* As attention's absorbed products: 128 rows of a head's keys, the 128 of its values left out; sums of 32 heads. */
+static void bench_transposed(const work *w, const limits *l, size_t m) {
+    enum { ROWS = 128, COLS = 512, HEADS = 32 };
+    const size_t part = ROWS * prg_dtype_row_bytes(w->row->dtype, COLS), all = w->code_bytes / (2 * part);
+    const size_t heads = m == 1 ? all : HEADS;
+    double read = 1e9, best = 1e9;
+    for (int i = 0; i < REPEAT; i++) {
+        if (m == 1) {
+            read = least(read, limit_read(w->codes, w->code_bytes));
+        }
+        const double begin = limit_seconds();
+        for (size_t h = 0; h < heads; h++) {
+            const perigee_matrix matrix = prg_matrix_make(w->row->dtype, ROWS, COLS, w->codes + h * 2 * part, NULL);
+            w->row->run.transposed.multiply(&matrix, 0, ROWS, w->x + h % HEADS * ROWS, HEADS * ROWS, m,
+                                            w->y + h % HEADS * COLS, HEADS * COLS);
+        }
+        best = least(best, limit_seconds() - begin);
+    }
+    const double rate = (double)(heads * ROWS * COLS * m) / best;
+    printf("%-34s %-22s %4zu: %6.1f GB/s %7.1f G/s", w->row->name, "a head of 128 x 512", m,
+           (double)(heads * part) / best * 1e-9, rate * 1e-9);
+    if (m == 1) {
+        printf("  %3.0f %% of %.1f GB/s read", 100 * (double)(heads * part) / best / ((double)w->code_bytes / read),
+               (double)w->code_bytes / read * 1e-9);
+    } else if (l->f32 > 0) {
+        printf("  %% of float32 %3.0f", 100 * rate / l->f32);
+    }
+    printf("\n");
+    fflush(stdout);
+}
+
+static void bench_row(const work *w, const limits *l, size_t most_m) {
+    for (size_t shape = 0; shape < sizeof shapes / sizeof *shapes; shape++) {
+        for (size_t m = 0; m < sizeof batches / sizeof *batches && batches[m] <= most_m; m++) {
+            if (w->row->op == PERIGEE_OP_MATMUL) {
+                bench_shape(w, l, shape, batches[m]);
+            } else if (shape == 0) {
+                bench_transposed(w, l, batches[m]);
+            }
+        }
+    }
+}
+
 int main(int argc, char **argv) {
     const char *part = argc > 1 ? argv[1] : "";
     const size_t most_m = argc > 2 ? (size_t)strtoul(argv[2], NULL, 10) : 512;
@@ -142,16 +185,17 @@ int main(int argc, char **argv) {
     work w = {.code_bytes = (size_t)192 << 20, .scale_bytes = (size_t)32 << 20};
     w.codes = limit_buffer(w.code_bytes);
     w.scales = limit_buffer(w.scale_bytes);
-    w.x = limit_buffer((size_t)512 * 11264 * 4);
-    w.y = limit_buffer((size_t)512 * 4096 * 4);
-    w.packed = limit_buffer((size_t)512 * 12288 * 8);
+    w.x = limit_buffer((size_t)512 * MOST_COLS * 4);
+    w.y = limit_buffer((size_t)512 * MOST_SUMS * 4);
+    w.packed = limit_buffer((size_t)512 * (MOST_COLS + 1024) * 8);
     w.scratch = limit_buffer((size_t)64 << 20);
-    for (size_t i = 0; i < (size_t)512 * 11264; i++) {
+    for (size_t i = 0; i < (size_t)512 * MOST_COLS; i++) {
         w.x[i] = (float)(i * 2654435761u % 1000) * 1e-3f - 0.5f;
     }
     for (size_t i = 0; i < prg_kernel_table_count(table); i++) {
         w.row = prg_kernel_table_at(table, i);
-        if (w.row->op != PERIGEE_OP_MATMUL || !strstr(w.row->name, part) || strcmp(w.row->isa, "scalar") == 0) {
+        if ((w.row->op != PERIGEE_OP_MATMUL && w.row->op != PERIGEE_OP_MATMUL_TRANSPOSED) ||
+            !strstr(w.row->name, part) || strcmp(w.row->isa, "scalar") == 0) {
             continue;
         }
         const prg_dtype *dtype = prg_dtype_get(w.row->dtype);
@@ -163,11 +207,7 @@ int main(int argc, char **argv) {
                 *top = dtype->id == PERIGEE_DTYPE_F16 ? (*top & 0x83) | 0x24 : (*top & 0x80) | 0x3c;
             }
         }
-        for (size_t shape = 0; shape < sizeof shapes / sizeof *shapes; shape++) {
-            for (size_t m = 0; m < sizeof batches / sizeof *batches && batches[m] <= most_m; m++) {
-                bench_shape(&w, &l, shape, batches[m]);
-            }
-        }
+        bench_row(&w, &l, most_m);
     }
     measure();
     prg_kernel_table_free(table);
