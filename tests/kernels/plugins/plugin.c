@@ -161,8 +161,14 @@ int32_t perigee_kernel_plugin(const perigee_kernel_registry *registry) {
 #elif defined(PLUGIN_BUILT_IN)
     row->name = "matmul_f16_scalar";
     expected = 0;
-#elif defined(PLUGIN_OTHER_TABLE)   /* which a table of scalar rows leaves out */
+#elif defined(PLUGIN_OTHER_TABLE) /* which a table of scalar rows leaves out */
+#if defined(__x86_64__)
     row->name = "matmul_f16_avx2";
+#elif defined(__aarch64__)
+    row->name = "matmul_f16_neon";
+#else
+    row->name = "matmul_f16_scalar";
+#endif
     expected = 0;
 #elif defined(PLUGIN_OTHER_MACHINE) /* no processor has all of it */
     row->name = "sevens";
