@@ -244,7 +244,10 @@ limits *limits_new(size_t threads) {
     if (!l) {
         return NULL;
     }
-    l->threads = threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
+    /* threads beyond the processors would have their shares one after the other, and so from a cache */
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t most = processors > 0 && processors < MAX_THREADS ? (size_t)processors : MAX_THREADS;
+    l->threads = threads < 1 ? 1 : threads > most ? most : threads;
     /* far more than the last cache, or some of it would be read from there */
     long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
     size_t wanted = cache > 0 ? (size_t)cache * 2 : 0;
