@@ -417,6 +417,25 @@ START_TEST(what_is_not_finite_shows) {
 }
 END_TEST
 
+/* A sum of nothing is 0, however many rows of activations there are. */
+START_TEST(no_columns_give_zeros) {
+    enum { ROWS = 5, MOST = 30 };
+    for (size_t i = 0; i < prg_kernel_table_count(table); i++) {
+        const perigee_kernel_row *row = prg_kernel_table_at(table, i);
+        for (size_t m = 1; row->op == PERIGEE_OP_MATMUL && row->features <= PERIGEE_CPU_AVX2 && m <= MOST; m++) {
+            problem p = make_problem(row->dtype, ROWS, 0, m, i);
+            float y[MOST * ROWS];
+            memset(y, 0xff, sizeof y);
+            run(row, &p, 0, ROWS, NULL, m, y, ROWS);
+            for (size_t n = 0; n < m * ROWS; n++) {
+                ck_assert_msg(y[n] == 0, "%s: output %zu of %zu rows", row->name, n, m);
+            }
+            free_problem(&p);
+        }
+    }
+}
+END_TEST
+
 START_TEST(all_forms_have_a_row) {
     size_t seen = 0;
     for (size_t i = 0; i < prg_kernel_table_count(table); i++) {
@@ -479,4 +498,4 @@ END_TEST
 
 PRG_SUITE("matmul_rows", open_table, close_table, rows_compute_what_they_say, hard_blocks_are_within_bounds,
           fp8_codes_are_what_they_decode_to, largest_sums_do_not_overflow, every_count_gives_the_same_bits,
-          what_is_not_finite_shows, all_forms_have_a_row, transposed_rows_compute_what_they_say)
+          what_is_not_finite_shows, no_columns_give_zeros, all_forms_have_a_row, transposed_rows_compute_what_they_say)

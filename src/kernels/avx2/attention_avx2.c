@@ -380,7 +380,7 @@ static void step_tile(const perigee_attention_walk *w, const layout *l, const fl
 /* Shares a tile of latents out over the pieces of columns of a tile's scores. */
 static ahead fetch(const layout *l, const void *next, size_t width, size_t bytes) {
     if (!next) {
-        return (ahead){NULL, 0, 0};
+        return (ahead){"", 0, 0}; /* steps of nothing are counted from it, which NULL does not allow */
     }
     size_t pieces = 0;
     for (size_t at = 0, v; at < l->vectors; at += v) {

@@ -130,7 +130,7 @@ INLINE void fill_row(weight_kind kind, const perigee_matrix *w, size_t row, size
     }                                                                                                                  \
     static void multiply_##type(const perigee_matrix *w, size_t first, size_t count, const void *packed,               \
                                 const uint32_t *rows, size_t m, float *y, size_t ldy, void *scratch) {                 \
-        if (m >= MANY) {                                                                                               \
+        if (m >= MANY && w->cols > 0) {                                                                                \
             panel_multiply(fill_##type, w, first, count, packed, rows, m, y, ldy, scratch);                            \
             return;                                                                                                    \
         }                                                                                                              \

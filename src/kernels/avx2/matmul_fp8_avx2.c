@@ -212,7 +212,7 @@ INLINE void few_tokens(const perigee_matrix *w, size_t first, size_t count, cons
 
 static void multiply(const perigee_matrix *w, size_t first, size_t count, const void *packed, const uint32_t *rows,
                      size_t m, float *y, size_t ldy, void *scratch) {
-    if (m >= MANY) {
+    if (m >= MANY && w->cols > 0) {
         panel_multiply(fill, w, first, count, packed, rows, m, y, ldy, scratch);
         return;
     }

@@ -262,8 +262,11 @@ INLINE void multiply(form f, int parts, one_row_function *one, const perigee_mat
         }
         return;
     }
+    for (size_t t = 0; t < m && all == 0; t++) { /* no panel begins the sums */
+        memset(y + t * ldy, 0, count * sizeof *y);
+    }
     panel *side = scratch;
-    for (size_t t0 = 0; t0 < m; t0 += CHUNK) {
+    for (size_t t0 = 0; t0 < m && all > 0; t0 += CHUNK) {
         const size_t tokens = m - t0 < CHUNK ? m - t0 : CHUNK;
         for (size_t r = 0; r < count; r += PANEL_ROWS) {
             const size_t n = count - r < PANEL_ROWS ? count - r : PANEL_ROWS;
