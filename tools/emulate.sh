@@ -111,6 +111,7 @@ export LTDL_LIBRARY_PATH BXSHARE
 run "$root/usr/bin/bochs-bin" -q -f "$folder/bochsrc" > "$folder/bochs.out" 2>&1 &
 bochs=$!
 trap 'kill "$bochs" 2> /dev/null || true' EXIT
+trap 'exit 1' HUP INT TERM # or the emulator, which ignores interrupts, would go on
 until grep -q '^emulate: end' "$folder/serial.txt" 2> /dev/null; do
     kill -0 "$bochs" 2> /dev/null || { tail -n 5 "$folder/bochs.log" >&2; exit 1; }
     sleep 2
