@@ -199,6 +199,9 @@ int main(int argc, char **argv) {
             continue;
         }
         const prg_dtype *dtype = prg_dtype_get(w.row->dtype);
+        for (size_t at = 0; dtype->id == PERIGEE_DTYPE_FP8 && at < w.code_bytes; at++) {
+            w.codes[at] ^= (w.codes[at] & 127) == 127; /* weights are numbers; others are looked for code by code */
+        }
         if (dtype->scale_rows) {
             fill_scales(dtype, w.scales, w.scale_bytes);
         } else { /* random bits are no numbers: exponents near one */
